@@ -1,0 +1,70 @@
+# Two commands do everything on a fresh machine: `make quickstart` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TASKS ?= examples/tasks.jsonl
+LIBRARY ?= quickstart
+
+.DEFAULT_GOAL := help
+.PHONY: help venv dev quickstart check format test test-slow perf live live-test lock clean
+
+help:
+	@echo "make quickstart   make environments from 200 task texts with the embedded offline model, and show them"
+	@echo "make test         check the code and run the tests"
+	@echo "make check        formatting, lint, types, import layers"
+	@echo "make test-slow    the tests that take minutes"
+	@echo "make perf         speed and memory, ratios side by side"
+	@echo "make live TASKS=… BASE_URL=… MODEL=…   the same chain with a real model"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "envscaler needs Python 3.11 or newer; name one with: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+# The lock file makes every machine install the same versions; the stamp makes the second run instant.
+$(VENV)/.installed: $(BIN)/python pyproject.toml requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	@touch $@
+
+venv: $(VENV)/.installed
+dev: $(VENV)/.installed-dev
+
+quickstart: venv
+	$(BIN)/python examples/quickstart.py --library $(LIBRARY)
+
+check: dev
+	$(BIN)/ruff format --check src tests examples perf
+	$(BIN)/ruff check src tests examples perf
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: dev
+	$(BIN)/ruff format src tests examples perf
+	$(BIN)/ruff check --fix src tests examples perf
+
+test: check
+	$(BIN)/python -m pytest
+
+test-slow: dev
+	$(BIN)/python -m pytest -m slow
+
+perf: dev
+	$(BIN)/python -m perf
+
+live: venv
+	@test -n "$(BASE_URL)" -a -n "$(MODEL)" || { echo "usage: make live TASKS=tasks.jsonl BASE_URL=http://127.0.0.1:8080/v1 MODEL=name"; exit 2; }
+	$(BIN)/envscaler synth $(TASKS) --library live --model $(MODEL) --base-url $(BASE_URL) $(LIVE_FLAGS)
+
+live-test: dev
+	$(BIN)/python -m pytest -m live
+
+lock: dev
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --no-header --no-emit-index-url --no-annotate --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,72 @@
+"""Every exception that this package raises on purpose, as one tree.
+
+    EnvScalerError
+    ├── UsageError               what the user gave cannot be used                       exit 2
+    │   ├── StoreError           a file or folder is missing, unreadable or not ours
+    │   │   └── SchemaVersionError   written by a newer version of this package
+    │   └── EndpointRejected     the endpoint refuses us for good (key, model, request)
+    ├── BudgetExhausted          a limit on cost, tokens or calls was reached            exit 3
+    ├── EndpointUnavailable      the endpoint stayed down for longer than `--patience`   exit 1
+    ├── ReplyError               a model's reply could not be used, also after asking again
+    ├── ProgramError             a generated program cannot be assembled or loaded
+    ├── NotJson                  a value cannot be written as JSON
+    └── SandboxError             the machinery that runs generated code failed: infrastructure
+        └── WorkerLost           the worker died and could not be rebuilt by replay
+
+A bad episode is data and raises nothing: a tool that fails gives an observation. `UsageError` carries
+one sentence that says what, where and what to do; the command line prints it without a traceback.
+"""
+
+
+class EnvScalerError(Exception):
+    """Root of the tree."""
+
+    exit_code = 1
+
+
+class UsageError(EnvScalerError):
+    """What the user gave cannot be used; the message is one sentence that says what to do."""
+
+    exit_code = 2
+
+
+class StoreError(UsageError):
+    """A file or folder is missing, unreadable, unwritable or not what it should be."""
+
+
+class SchemaVersionError(StoreError):
+    """A file was written by a newer version of this package."""
+
+
+class EndpointRejected(UsageError):
+    """The endpoint refuses for good: wrong key, unknown model, malformed request."""
+
+
+class BudgetExhausted(EnvScalerError):
+    """A limit on cost, tokens or calls was reached; the same command resumes with a higher one."""
+
+    exit_code = 3
+
+
+class EndpointUnavailable(EnvScalerError):
+    """The endpoint did not answer for longer than the patience given; the same command resumes."""
+
+
+class ReplyError(EnvScalerError):
+    """A model's reply did not parse or validate, also after the fault had gone back to it."""
+
+
+class ProgramError(EnvScalerError):
+    """A generated program cannot be assembled, analysed or loaded."""
+
+
+class NotJson(EnvScalerError):
+    """A value has no exact JSON form (a function, NaN, an integer beyond 64 bits, a cycle …)."""
+
+
+class SandboxError(EnvScalerError):
+    """The machinery that runs generated code failed. It is infrastructure, never the agent's fault."""
+
+
+class WorkerLost(SandboxError):
+    """A worker process died and could not be rebuilt by replaying its log."""

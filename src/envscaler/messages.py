@@ -1,0 +1,91 @@
+"""Messages of a conversation between user, agent and tools, and their OpenAI wire form.
+
+Which model answers, and how a dialect writes tool calls as text, is not this module's business.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from envscaler.record import Record
+from envscaler.state import JsonValue
+
+
+class ToolCall(Record):
+    """A request to call one tool."""
+
+    name: str
+    """Name of the tool, as the agent wrote it; it need not exist."""
+    arguments: dict[str, JsonValue] = {}
+    """Argument values by parameter name."""
+    id: str | None = None
+    """Id that ties the call to its observation; None outside a conversation."""
+    malformed: str | None = None
+    """The text of the arguments when it was not a JSON object; then `arguments` is empty."""
+
+
+class SystemMessage(Record):
+    """Instructions to the model."""
+
+    role: Literal["system"] = "system"
+    content: str
+
+
+class UserMessage(Record):
+    """What the user said."""
+
+    role: Literal["user"] = "user"
+    content: str
+
+
+class AssistantMessage(Record):
+    """What the model said, with its reasoning kept apart."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str = ""
+    """Visible text; empty when the model only called tools."""
+    reasoning: str | None = None
+    """Reasoning text, when the endpoint or a `<think>` block gave one."""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+class ToolMessage(Record):
+    """The observation that answers one tool call."""
+
+    role: Literal["tool"] = "tool"
+    content: str
+    tool_call_id: str
+    name: str
+    """Name of the tool that was called."""
+    is_error: bool = False
+    """True when the call was not carried out or raised; a tool's own failure result is no error."""
+
+
+Message = Annotated[SystemMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
+
+
+def to_openai(message: Message) -> dict[str, Any]:
+    """The message as OpenAI's chat completions API takes it; arguments become a JSON string, as there."""
+    if isinstance(message, AssistantMessage):
+        out: dict[str, Any] = {"role": "assistant", "content": message.content}
+        if message.tool_calls:
+            out["tool_calls"] = [
+                {
+                    "id": call.id or f"call_{index}",
+                    "type": "function",
+                    "function": {
+                        "name": call.name,
+                        "arguments": call.malformed
+                        if call.malformed is not None
+                        else json.dumps(call.arguments, ensure_ascii=False),
+                    },
+                }
+                for index, call in enumerate(message.tool_calls)
+            ]
+        return out
+    if isinstance(message, ToolMessage):
+        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
+    return {"role": message.role, "content": message.content}

@@ -1,0 +1,129 @@
+"""`ask`: one question to a model in a role, until the reply parses, validates and satisfies the caller.
+
+A reply that does not is sent back with the fault named, a bounded number of times; then `ReplyError` makes it a
+recorded failure of that unit. Transport faults are `llm`'s business and never reach this loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic
+
+from pydantic import ValidationError
+
+from envscaler.errors import ReplyError
+from envscaler.llm.chat import ChatModel, Completion, ModelRequest
+from envscaler.messages import Message, UserMessage
+from envscaler.record import Record
+from envscaler.roles.parse import code_in, json_in
+from envscaler.roles.role import Prompts, ReplyT, Role
+from envscaler.roles.types import reply_schema
+from envscaler.skeleton import ModelUse
+from envscaler.trajectory import Sampling
+
+
+@dataclass(frozen=True)
+class Answer(Generic[ReplyT]):
+    """A usable reply and what it took to get it."""
+
+    reply: ReplyT
+    use: ModelUse
+    """All attempts together."""
+    attempts: int
+    mended: bool
+    """True when the text had to be mended before it parsed."""
+
+
+Doubt = Callable[[ReplyT], str | None]
+"""Says what is wrong with a reply that validates, or None."""
+
+
+async def ask(
+    model: ChatModel,
+    role: Role[ReplyT],
+    inputs: Record,
+    *,
+    prompts: Prompts,
+    doubt: Doubt[ReplyT] | None = None,
+    sample: int = 0,
+    attempts: int = 3,
+    sampling: Sampling | None = None,
+) -> Answer[ReplyT]:
+    """Ask `model` in `role`.
+
+    Args:
+        doubt: a check of the caller's beyond the reply's type; what it says goes back to the model.
+        sample: tells apart equal requests of which several answers are wanted.
+        attempts: questions at most, the first one included.
+
+    Raises:
+        ReplyError: if no attempt gave a usable reply; the message is the last fault.
+    """
+    rendered = prompts.render(role, inputs)
+    messages: tuple[Message, ...] = rendered
+    use = ModelUse()
+    fault = ""
+    for attempt in range(attempts):
+        completion = await model.complete(
+            ModelRequest(
+                role=role.name,
+                inputs=inputs,
+                messages=messages,
+                response_schema=reply_schema(role.reply) if role.form == "json" else None,
+                sampling=sampling or Sampling(),
+                sample=(sample, attempt),
+            )
+        )
+        use = use + use_of(completion)
+        try:
+            reply, mended = _read(role, completion)
+        except ReplyError as error:
+            fault = str(error)
+        else:
+            fault = (doubt(reply) if doubt is not None else None) or ""
+            if not fault:
+                return Answer(reply=reply, use=use, attempts=attempt + 1, mended=mended)
+        # Only the last reply goes back: a chain of bad ones teaches a model to write more of them.
+        messages = (
+            *rendered,
+            completion.message,
+            UserMessage(content=f"That reply cannot be used: {fault}\nReply again, complete, in the same form."),
+        )
+    raise ReplyError(f"{role.name}: {fault} (after {attempts} attempts)")
+
+
+def use_of(completion: Completion) -> ModelUse:
+    """What one completion cost, as a record of use."""
+    usage = completion.usage
+    return ModelUse(
+        calls=1,
+        input_tokens=usage.input_tokens,
+        cached_input_tokens=usage.cached_input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=completion.cost_usd,
+    )
+
+
+def _read(role: Role[ReplyT], completion: Completion) -> tuple[ReplyT, bool]:
+    text = completion.message.content
+    if completion.finish_reason == "content_filter":
+        raise ReplyError("the endpoint's content filter withheld it")
+    if not text.strip():
+        raise ReplyError("it is empty")
+    cut = completion.finish_reason == "length"
+    if role.form == "text":
+        return role.reply.model_validate({"text": text}), False
+    if role.form == "code":
+        source, mended = code_in(text, cut=cut)
+        return role.reply.model_validate({"source": source}), mended
+    value, mended = json_in(text, cut=cut)
+    try:
+        return role.reply.model_validate(value), mended
+    except ValidationError as error:
+        raise ReplyError(_first_fault(error)) from error
+
+
+def _first_fault(error: ValidationError) -> str:
+    faults = [f"{'.'.join(map(str, part['loc'])) or 'the reply'}: {part['msg']}" for part in error.errors()[:3]]
+    return "; ".join(faults)

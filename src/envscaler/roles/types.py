@@ -1,0 +1,257 @@
+"""Typed inputs and replies of every role of the paper.
+
+A role's inputs hold all that its prompt may show and all that the offline model needs; nothing else reaches a
+model. `seed` makes draws of the offline model repeatable and tells apart requests that are otherwise equal.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from envscaler.assessment import CallVerdict, CaseType
+from envscaler.messages import Message, ToolCall
+from envscaler.record import JsonSchema, Record
+from envscaler.scenario import SolutionCall, UserProfile
+from envscaler.skeleton import Entity, EnvDescription, Rule, ToolSpec
+from envscaler.state import Change, JsonValue, State
+
+# -- 3.1 discovery ------------------------------------------------------------------------------------------
+
+
+class FilterTaskInputs(Record):
+    task: str
+
+
+class FilterTaskReply(Record):
+    """P_filter: does the task live in a stateful, domain-specific environment?"""
+
+    reason: str
+    stateful: bool
+    """Needs persistent state, depends on it, belongs to a domain, and can be acted on."""
+
+
+class InferEnvironmentInputs(Record):
+    task: str
+    language: str
+    """Language the description is to be written in, an ISO 639-1 code."""
+
+
+class InferEnvironmentReply(Record):
+    """P_infer: the environment behind the task."""
+
+    summary: str
+    introduction: str
+    usefulness: int = Field(ge=1, le=10)
+    modelability: int = Field(ge=1, le=10)
+
+
+# -- 3.2 construction ---------------------------------------------------------------------------------------
+
+
+class PlanStateInputs(Record):
+    description: EnvDescription
+    seed_tasks: tuple[str, ...] = ()
+    """Task texts that the environment has to serve, the first one first; empty when it began from a description."""
+    language: str = "en"
+
+
+class PlanStateReply(Record):
+    """P_plan^state: E_state and E_rule."""
+
+    entities: tuple[Entity, ...] = Field(min_length=1)
+    rules: tuple[Rule, ...] = ()
+
+
+class PlanToolsInputs(PlanStateInputs):
+    entities: tuple[Entity, ...]
+    rules: tuple[Rule, ...]
+
+
+class PlanToolsReply(Record):
+    """P_plan^tool: Σ_tool, each a query or an update."""
+
+    tools: tuple[ToolSpec, ...] = Field(min_length=1)
+
+
+class WriteClassInputs(PlanToolsInputs):
+    tools: tuple[ToolSpec, ...]
+
+
+class CodeReply(Record):
+    """A reply that is Python source, given in a code fence."""
+
+    source: str
+
+
+class WriteMethodInputs(WriteClassInputs):
+    class_source: str
+    """The state class, without methods other than `__init__`."""
+    class_name: str
+    tool: ToolSpec
+    """The tool to write as a method of that class."""
+    fault: str | None = None
+    """What was wrong with the method written before (traceback, failing call …); None at first."""
+    previous: str | None = None
+    """Source of the method that had the fault."""
+
+
+# -- 3.3 assessment -----------------------------------------------------------------------------------------
+
+
+class EnvironmentInputs(Record):
+    """What every role knows of a finished environment."""
+
+    description: EnvDescription
+    seed_tasks: tuple[str, ...] = ()
+    language: str = "en"
+    entities: tuple[Entity, ...]
+    rules: tuple[Rule, ...]
+    tools: tuple[ToolSpec, ...]
+
+
+class WriteStateInputs(EnvironmentInputs):
+    source: str
+    """The program that the state is for."""
+    purpose: Literal["assessment", "scenario"]
+    index: int
+    """Which of the states of this environment it is."""
+    seed: int
+    fault: str | None = None
+    """What was wrong with the state written before."""
+
+
+class WriteStateReply(Record):
+    """P_state: an initial state."""
+
+    state: State
+
+
+class TestCallInputs(EnvironmentInputs):
+    """The tester sees no code (paper 3.3)."""
+
+    __test__ = False
+
+    state: State
+    tool: ToolSpec
+    """Tool whose turn it is."""
+    case: CaseType
+    round: int
+    seed: int
+    history: tuple[str, ...] = ()
+    """Earlier calls of the same tool and case, as text, so that they are not made again."""
+
+
+class TestCallReply(Record):
+    __test__ = False
+
+    intent: str
+    """What the call is to find out."""
+    arguments: dict[str, JsonValue]
+
+
+class JudgeCallInputs(Record):
+    """The checker sees all (paper 3.3)."""
+
+    description: EnvDescription
+    rules: tuple[Rule, ...]
+    tool: ToolSpec
+    source: str
+    """Source of the method that was called, with the class head."""
+    call: ToolCall
+    case: CaseType
+    intent: str
+    result: JsonValue
+    error: str | None
+    before: State
+    after: State
+    changes: tuple[Change, ...]
+    language: str = "en"
+
+
+class JudgeCallReply(Record):
+    reason: str
+    verdict: CallVerdict
+
+
+# -- 4 scenarios --------------------------------------------------------------------------------------------
+
+
+class WriteTaskInputs(EnvironmentInputs):
+    state: State
+    clock: str
+    """Time at which the episode starts."""
+    index: int
+    """Which of the scenarios of this environment it is."""
+    seed: int
+    earlier: tuple[str, ...] = ()
+    """Tasks written before for this environment."""
+    fault: str | None = None
+
+
+class WriteTaskReply(Record):
+    """P_task: the task text, and the plan it was made from."""
+
+    plan: tuple[SolutionCall, ...] = ()
+    """Calls that carry the task out, with bindings; empty when the writer knows none."""
+    task: str
+    user_profile: UserProfile | None = None
+
+
+class WriteChecklistInputs(EnvironmentInputs):
+    state: State
+    clock: str
+    task: str
+    index: int
+    seed: int
+
+
+class WriteChecklistReply(Record):
+    """P_check: independent items, one boolean each."""
+
+    checklist: tuple[str, ...] = Field(min_length=1)
+
+
+class WriteCheckInputs(WriteChecklistInputs):
+    item: str
+    """The item of the checklist to write a check function for."""
+    position: int
+    """Its index in the checklist."""
+    fault: str | None = None
+
+
+# -- 5 use --------------------------------------------------------------------------------------------------
+
+
+class AgentTurnInputs(Record):
+    """What an agent that is not a language model may look at."""
+
+    task: str
+    solution: tuple[SolutionCall, ...] | None
+    """The recorded solution. Only `offline` reads it, and run records say so; it is never sent to an endpoint."""
+    conversation: tuple[Message, ...] = ()
+    """All messages so far."""
+    language: str = "en"
+
+
+class UserTurnInputs(Record):
+    """What the simulated user knows."""
+
+    task: str
+    profile: UserProfile | None
+    transcript: tuple[Message, ...] = ()
+    """User and assistant messages so far, without tool calls."""
+    stop_token: str
+    language: str = "en"
+
+
+class TextReply(Record):
+    """A reply that is free text."""
+
+    text: str
+
+
+def reply_schema(reply: type[Record]) -> JsonSchema:
+    """The JSON Schema of a reply type."""
+    return reply.model_json_schema()

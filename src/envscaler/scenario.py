@@ -1,0 +1,111 @@
+"""`Scenario`: an initial state, a task, and checks over the final state (paper section 4).
+
+How scenarios are made is `synth`'s business; how checks are run is `env`'s.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal
+
+from envscaler.record import Record
+from envscaler.skeleton import Origin
+from envscaler.state import JsonValue, State, digest
+
+CheckKind = Literal["goal", "guard"]
+
+
+class Check(Record):
+    """One item of the checklist with its check function."""
+
+    description: str
+    """A sentence that is true or false of the final state."""
+    source: str
+    """Defines `check_func(final_state) -> bool`; may read a global `initial_state`."""
+    kind: CheckKind | None = None
+    """`goal`: to be brought about; `guard`: to stay true; None: not classified (imported)."""
+
+
+class Binding(Record):
+    """Says that a value of the arguments is the result of an earlier call."""
+
+    call: int
+    """Index of the earlier call in the solution."""
+    pointer: str
+    """JSON pointer of the value in that call's result."""
+
+
+class SolutionCall(Record):
+    """One call of a recorded solution, with literal values that worked in the recorded run."""
+
+    name: str
+    arguments: dict[str, JsonValue] = {}
+    bindings: dict[str, Binding] = {}
+    """JSON pointer in `arguments` → where its value comes from. A replay that varies calls resolves these first."""
+
+
+class Difficulty(Record):
+    """What makes a scenario hard."""
+
+    calls: int
+    """Calls of the shortest known solution."""
+    updates: int = 0
+    """Calls among them that change the state."""
+    entities: int = 0
+    """Distinct entities touched."""
+    rules: int = 0
+    """Rules that stand in the way of a careless solution."""
+
+
+class UserProfile(Record):
+    """What the simulated user of a conversation knows and how it is told."""
+
+    opening: str
+    """The first message."""
+    facts: tuple[str, ...] = ()
+    """What is told afterwards, one fact a turn or when asked for."""
+    persona: str = ""
+
+
+class Calibration(Record):
+    """How often a model solved the scenario."""
+
+    model: str
+    samples: int
+    solved: int
+
+
+class Scenario(Record):
+    """A task that can be played in one environment from one initial state."""
+
+    id: str
+    env_id: str
+    env_digest: str
+    """Digest of the skeleton it was made for; another one makes the scenario stale."""
+    initial_state: State
+    task: str
+    checks: tuple[Check, ...] = ()
+    solution: tuple[SolutionCall, ...] | None = None
+    """None: unknown; empty: nothing is to be done."""
+    alternatives: tuple[tuple[SolutionCall, ...], ...] = ()
+    """Other call sequences that are right as well."""
+    clock: str = "2025-01-06T09:00:00"
+    """ISO 8601 time at which an episode starts, in the environment's virtual time."""
+    seed: int = 0
+    difficulty: Difficulty | None = None
+    tools: tuple[str, ...] | None = None
+    """Names of the tools shown to the agent; None: all."""
+    user_profile: UserProfile | None = None
+    split: str | None = None
+    calibration: Calibration | None = None
+    origin: Origin = Origin()
+    released: dict[str, Any] | None = None
+    """Fields of the authors' published format that have no place here, kept for lossless export."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Pins what an episode and its reward depend on."""
+        parts = self.model_dump(
+            mode="json", include={"env_digest", "initial_state", "task", "checks", "clock", "seed", "tools"}
+        )
+        return digest(parts)
