@@ -155,6 +155,7 @@ class JudgeCallInputs(Record):
     """The checker sees all (paper 3.3)."""
 
     description: EnvDescription
+    seed_tasks: tuple[str, ...] = ()
     rules: tuple[Rule, ...]
     tool: ToolSpec
     source: str

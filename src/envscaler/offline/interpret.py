@@ -1,0 +1,203 @@
+"""Carries out a blueprint's operation on a plain state, without any generated code.
+
+The planner uses it to find plans, the checking agent to predict what a program should have done.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan, ParamPlan
+from envscaler.offline.expression import Scope, evaluate
+from envscaler.state import JsonValue, State
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What an operation should do."""
+
+    success: bool
+    state: State
+    """The state afterwards; the very state given when nothing changes."""
+    data: JsonValue = None
+    """What is returned under `data`."""
+    error: str | None = None
+    """Message of the failure."""
+    violated: int | None = None
+    """Index of the requirement that did not hold; None when an argument is wrong in itself."""
+
+
+def interpret(blueprint: Blueprint, operation: OperationPlan, state: State, arguments: Mapping[str, Any]) -> Prediction:
+    """Predict a call by the tool's parameter names (`book_id`). The given state is never changed."""
+    scope = Scope(blueprint, state)
+    for param in operation.params:
+        fault = _bind(param, arguments, scope)
+        if fault is not None:
+            return Prediction(False, state, error=fault)
+    extra = set(arguments) - {tool_parameter(blueprint, param) for param in operation.params}
+    if extra:
+        return Prediction(False, state, error=f"unexpected parameter {sorted(extra)[0]}")
+    for index, requirement in enumerate(operation.requires):
+        if not evaluate(requirement.when, scope):
+            return Prediction(False, state, error=fill(requirement.error, scope), violated=index)
+    if operation.query is not None:
+        return Prediction(True, state, data=_query(operation, scope))
+    return _update(operation, scope)
+
+
+def tool_parameter(blueprint: Blueprint, param: ParamPlan) -> str:
+    """Name of the parameter in the tool's schema."""
+    return f"{param.name}_id" if param.ref is not None else param.name
+
+
+def _bind(param: ParamPlan, arguments: Mapping[str, Any], scope: Scope) -> str | None:
+    name = tool_parameter(scope.blueprint, param)
+    if name not in arguments or (arguments[name] is None and param.optional):
+        if not param.optional:
+            return f"missing parameter {name}"
+        if param.ref is None:
+            scope.values[param.name] = param.default
+        else:
+            scope.values[name] = None
+        return None
+    value = arguments[name]
+    if param.ref is not None:
+        entity = scope.blueprint.entity(param.ref)
+        if not isinstance(value, str) or value not in scope.state[entity.container]:
+            return f"{entity.noun} {value!r} does not exist"
+        scope.records[param.name] = (entity.name, scope.state[entity.container][value])
+        scope.values[name] = value
+        return None
+    fault = value_fault(param, value)
+    if fault is None:
+        scope.values[param.name] = value
+    return fault
+
+
+def value_fault(param: ParamPlan, value: Any) -> str | None:
+    """What is wrong with the value of a parameter that is no reference, or None."""
+    if param.type == "bool":
+        return None if isinstance(value, bool) else f"{param.name} must be true or false"
+    if param.type == "int" and (not isinstance(value, int) or isinstance(value, bool)):
+        return f"{param.name} must be a whole number"
+    if param.type == "float" and (not isinstance(value, (int, float)) or isinstance(value, bool)):
+        return f"{param.name} must be a number"
+    if param.type in {"int", "float"}:
+        if param.minimum is not None and value < param.minimum:
+            return f"{param.name} must be at least {param.minimum:g}"
+        if param.maximum is not None and value > param.maximum:
+            return f"{param.name} must be at most {param.maximum:g}"
+        return None
+    if param.type == "list[str]":
+        good = isinstance(value, list) and all(isinstance(part, str) for part in value)
+        return None if good else f"{param.name} must be a list of texts"
+    if not isinstance(value, str) or not value.strip():
+        return f"{param.name} must be a text that is not empty"
+    if param.enum is not None and value not in param.enum:
+        return f"{param.name} must be one of {', '.join(param.enum)}"
+    if param.type in {"date", "time", "datetime"} and not is_moment(param.type, value):
+        return f"{param.name} must have the form {MOMENTS[param.type]}"
+    return None
+
+
+MOMENTS = {"date": "YYYY-MM-DD", "time": "HH:MM", "datetime": "YYYY-MM-DDTHH:MM:SS"}
+
+
+def is_moment(kind: str, text: str) -> bool:
+    """Whether a text is a date, time or datetime in the form that states use."""
+    try:
+        if kind == "date":
+            return date.fromisoformat(text).isoformat() == text
+        if kind == "time":
+            return datetime.strptime(text, "%H:%M").strftime("%H:%M") == text
+        return datetime.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def fill(template: str, scope: Scope) -> str:
+    """A message template with the values of its expressions put in."""
+
+    def value(match: re.Match[str]) -> str:
+        return str(evaluate(match.group(1), scope))
+
+    return re.sub(r"\{([^{}]+)\}", value, template)
+
+
+def _query(operation: OperationPlan, scope: Scope) -> JsonValue:
+    query = operation.query
+    assert query is not None  # noqa: S101 - the caller has looked
+    if query.kind == "value":
+        return evaluate(query.value or "None", scope)
+    if query.kind == "get":
+        return copy.deepcopy(next(iter(scope.records.values()))[1])
+    entity = scope.blueprint.entity(query.entity or "")
+    rows = scope.rows(entity.name)
+    if query.kind == "find":
+        needle = str(scope.values[query.field or ""]).strip().lower()
+        rows = [row for row in rows if needle in str(row[query.field or ""]).lower()]
+    else:
+        for param in operation.params:
+            name = tool_parameter(scope.blueprint, param)
+            wanted = scope.values.get(name)
+            if wanted is not None and entity.field(name) is not None:
+                rows = [row for row in rows if row[name] == wanted]
+        if query.where is not None:
+            rows = [row for row in rows if evaluate(query.where, scope.with_it(entity.name, row))]
+        if query.sort is not None:
+            rows = sorted(rows, key=lambda row: row[query.sort or ""], reverse=query.descending)
+    return copy.deepcopy(rows)
+
+
+def _update(operation: OperationPlan, scope: Scope) -> Prediction:
+    before = scope.state
+    after = copy.deepcopy(before)
+    # Every value is computed from the state before, then written: the order of effects does not matter, except
+    # that a created record can be named by later ones.
+    reading = Scope(scope.blueprint, before, scope.values, dict(scope.records))
+    for effect in operation.effects:
+        if effect.when is not None and not evaluate(effect.when, reading):
+            continue
+        if effect.create is not None:
+            entity = scope.blueprint.entity(effect.create)
+            record = _created(entity, after, {name: evaluate(text, reading) for name, text in effect.values.items()})
+            reading.records[effect.var or entity.variable] = (entity.name, record)
+        elif effect.each is not None:
+            entity = scope.blueprint.entity(effect.each)
+            for key, row in before[entity.container].items():
+                inner = reading.with_it(entity.name, row)
+                if effect.where is None or evaluate(effect.where, inner):
+                    after[entity.container][key].update(
+                        {name: evaluate(text, inner) for name, text in effect.values.items()}
+                    )
+        else:
+            variable = effect.change or effect.delete or ""
+            name, record = reading.records[variable]
+            container = after[scope.blueprint.entity(name).container]
+            key = record[scope.blueprint.entity(name).key]
+            if effect.delete is not None:
+                del container[key]
+            else:
+                container[key].update({field: evaluate(text, reading) for field, text in effect.values.items()})
+    data: JsonValue = None
+    if operation.returns is not None and operation.returns in reading.records:
+        name, record = reading.records[operation.returns]
+        entity = scope.blueprint.entity(name)
+        data = copy.deepcopy(after[entity.container].get(record[entity.key], record))
+    return Prediction(True, after, data=data)
+
+
+def _created(entity: EntityPlan, state: State, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    number = state[entity.counter]
+    state[entity.counter] = number + 1
+    key = f"{entity.prefix}-{number:04d}"
+    record: dict[str, JsonValue] = {entity.key: key}
+    for field in entity.fields:
+        record[field.name] = values[field.name] if field.name in values else field.make.value
+    state[entity.container][key] = record
+    return record
