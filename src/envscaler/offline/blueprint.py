@@ -23,12 +23,12 @@ class Make(Record):
     """Name of a vocabulary (the blueprint's or a common one), or the values themselves."""
     text: tuple[str, ...] | None = None
     """Templates over other fields and references: `{book.title}, second edition`."""
-    int: tuple[int, int] | None = None
-    """Bounds, both included."""
-    float: tuple[float, float] | None = None
-    """Bounds; values have two decimals."""
+    whole: tuple[int, int] | None = None
+    """A whole number: bounds, both included."""
+    number: tuple[float, float] | None = None
+    """A number with two decimals: bounds."""
     step: float | None = None
-    """With `int` or `float`: values are multiples of this."""
+    """With `whole` or `number`: values are multiples of this."""
     date: tuple[int, int] | None = None
     """Bounds in days from the clock, both included; also for `datetime` fields."""
     time: tuple[int, int] | None = None

@@ -85,7 +85,7 @@ def evaluate(text: str, scope: Scope) -> JsonValue:
     return _value(parse(text), scope)
 
 
-def _value(node: ast.expr, scope: Scope) -> Any:  # noqa: PLR0911 - one case a node type
+def _value(node: ast.expr, scope: Scope) -> Any:
     match node:
         case ast.Constant(value=value):
             return value
@@ -112,9 +112,9 @@ def _value(node: ast.expr, scope: Scope) -> Any:  # noqa: PLR0911 - one case a n
             return _BINARY[type(op)](_value(left, scope), _value(right, scope))
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             current = _value(left, scope)
-            for op, comparator in zip(ops, comparators, strict=True):
+            for comparison, comparator in zip(ops, comparators, strict=True):
                 following = _value(comparator, scope)
-                if not _COMPARE[type(op)](current, following):
+                if not _COMPARE[type(comparison)](current, following):
                     return False
                 current = following
             return True
@@ -181,14 +181,14 @@ class _Translate(ast.NodeTransformer):
         self.entity_of = entity_of
         self.it = it
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 - the visitor's protocol
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id == "now":
             return parse(f"self.{CLOCK}")
         if node.id == "today":
             return parse(f"self.{CLOCK}[:10]")
         return ast.Name(id=self.it, ctx=ast.Load()) if node.id == "it" else node
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if not isinstance(node.value, ast.Name):
             raise ValueError(f"not part of the expression language: {ast.unparse(node)}")
         variable = node.value.id
@@ -201,7 +201,7 @@ class _Translate(ast.NodeTransformer):
             ctx=ast.Load(),
         )
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.expr:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in {"count", "exists", "total"}:
             arguments = ", ".join(ast.unparse(self.visit(argument)) for argument in node.args)

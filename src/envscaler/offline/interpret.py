@@ -131,7 +131,7 @@ def fill(template: str, scope: Scope) -> str:
 
 def _query(operation: OperationPlan, scope: Scope) -> JsonValue:
     query = operation.query
-    assert query is not None  # noqa: S101 - the caller has looked
+    assert query is not None
     if query.kind == "value":
         return evaluate(query.value or "None", scope)
     if query.kind == "get":
@@ -198,6 +198,6 @@ def _created(entity: EntityPlan, state: State, values: dict[str, JsonValue]) -> 
     key = f"{entity.prefix}-{number:04d}"
     record: dict[str, JsonValue] = {entity.key: key}
     for field in entity.fields:
-        record[field.name] = values[field.name] if field.name in values else field.make.value
+        record[field.name] = values.get(field.name, field.make.value)
     state[entity.container][key] = record
     return record
