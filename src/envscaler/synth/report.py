@@ -1,0 +1,126 @@
+"""What a run of `synth`, `assess` or `scenarios` did, as records. How they are shown is the command line's business."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envscaler.assessment import Threshold
+from envscaler.record import Record
+from envscaler.skeleton import ModelUse
+
+MAX_EXAMPLES = 5
+
+
+class Dropped(Record):
+    """Units that one stage gave up for one reason."""
+
+    stage: str
+    reason: str
+    """The kind of reason, such as `not stateful`."""
+    count: int
+    examples: tuple[str, ...] = ()
+    """The first few, each with what exactly was wrong."""
+
+
+class Merged(Record):
+    """Descriptions that count as one environment that was there before them."""
+
+    into: str
+    """Id of the environment."""
+    count: int
+    by_summary: int
+    """How many of them had the same summary; the others were similar."""
+    examples: tuple[str, ...] = ()
+    """The first few: summary and similarity."""
+
+
+class Funnel(Record):
+    """How many units each stage passed on."""
+
+    tasks: int = 0
+    """Tasks (or descriptions) read."""
+    stateful: int = 0
+    described: int = 0
+    """Environments inferred."""
+    useful: int = 0
+    """Those useful and modelable enough."""
+    distinct: int = 0
+    """Those that are not merged into another one."""
+    programmed: int = 0
+    """Environments that have a program."""
+    accepted: int = 0
+    """Environments that passed the assessment."""
+    scenarios: int = 0
+    solved: int = 0
+    """Scenarios with a recorded solution."""
+
+
+class SynthReport(Record):
+    """What one run of `synth` did. Counts cover all of its tasks, also those done by an earlier run."""
+
+    library: Path
+    environments: tuple[str, ...]
+    """Ids of the environments that these tasks have in the library, in input order."""
+    funnel: Funnel
+    resumed: int = 0
+    """Environments that an earlier run had finished."""
+    dropped: tuple[Dropped, ...] = ()
+    merged: tuple[Merged, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Lines of the input file that could not be read."""
+    use: dict[str, ModelUse] = {}
+    """Calls, tokens and cost of the replies used, by stage; the same whenever the command is run."""
+    spent: ModelUse = ModelUse()
+    """What this run spent; replies from the cache cost nothing."""
+    output: Path | None = None
+    """File with what the last stage made, when that is no environment."""
+
+
+class Assessed(Record):
+    """The outcome of one environment's assessment."""
+
+    env_id: str
+    rounds: int
+    pass_rate: float | None
+    not_fail_rate: float | None
+    accepted: bool
+    fresh: bool
+    """False: the stored assessment was still valid and was kept."""
+    failures: int = 0
+    """Rounds that gave no case."""
+    error: str | None = None
+    """Why there is no assessment."""
+
+
+class AssessReport(Record):
+    """What one run of `assess` did."""
+
+    library: Path
+    threshold: float
+    by: Threshold
+    assessed: tuple[Assessed, ...]
+    use: dict[str, ModelUse] = {}
+    spent: ModelUse = ModelUse()
+
+
+class ScenariosMade(Record):
+    """The scenarios of one environment after the run."""
+
+    env_id: str
+    asked: int
+    present: int
+    made: int
+    solved: int
+    dropped: tuple[str, ...] = ()
+    """Why a scenario could not be made, one sentence each."""
+
+
+class ScenariosReport(Record):
+    """What one run of `scenarios` did."""
+
+    library: Path
+    environments: tuple[ScenariosMade, ...]
+    skipped: tuple[str, ...] = ()
+    """Environments passed over, with the reason."""
+    use: dict[str, ModelUse] = {}
+    spent: ModelUse = ModelUse()

@@ -1,0 +1,72 @@
+"""`SynthSettings`: everything that decides what a synthesis makes. How models are reached is `models`' business."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from envscaler.assessment import Threshold
+from envscaler.record import Record
+
+Stage = Literal["discover", "design", "program", "assess", "scenarios"]
+STAGES: tuple[Stage, ...] = ("discover", "design", "program", "assess", "scenarios")
+"""Stages in their order; `until` names the last one that is carried out."""
+
+
+class SynthSettings(Record):
+    """What `synth` is to make, from what, and how carefully."""
+
+    library: Path
+    """Folder of the library; made when missing, extended when there."""
+    tasks: Path | None = None
+    """File of task texts. Exactly one of `tasks` and `descriptions` is given."""
+    descriptions: Path | None = None
+    """File of environment descriptions to begin from instead of tasks."""
+    limit: int | None = Field(default=None, ge=1)
+    """Tasks (or descriptions) read at most; None: all."""
+    until: Stage = "scenarios"
+    """Last stage carried out."""
+    language: Literal["keep", "en"] = "keep"
+    """`keep`: an environment speaks the language of its task; `en`: English."""
+    seed: int = 0
+
+    min_usefulness: int = Field(default=7, ge=1, le=10)
+    """Paper 3.1, released code: 7."""
+    min_modelability: int = Field(default=7, ge=1, le=10)
+    similarity: float = Field(default=0.8, ge=0.0, le=1.0)
+    """Cosine from which two descriptions count as the same environment."""
+    clusters: int | None = Field(default=None, ge=1)
+    """Instead of greedy de-duplication keep the description nearest to each of K k-means centres (released code)."""
+    max_seed_tasks: int = Field(default=20, ge=1)
+    """Task texts kept in the origin of one environment."""
+
+    attempts: int = Field(default=3, ge=1)
+    """Questions at most until a reply can be used; also how often a method is written."""
+    rounds: int = Field(default=100, ge=1)
+    """Test calls of an assessment (paper 3.3: 100)."""
+    threshold: float = Field(default=0.85, ge=0.0, le=1.0)
+    """Rate from which an environment is kept (paper 3.3: 0.85)."""
+    by: Threshold = "pass"
+    """Rate compared with the threshold: the paper speaks of the pass rate, its code uses not-fail."""
+
+    scenarios: int = Field(default=3, ge=0)
+    """Scenarios asked for in each environment."""
+    min_state_distance: float = Field(default=0.02, ge=0.0, le=1.0)
+    """Share of values in which the initial states of an environment differ at least."""
+
+    concurrency: int = Field(default=32, ge=1)
+    """Tasks looked at side by side. Has no influence on what is made."""
+    environments_at_once: int = Field(default=8, ge=1)
+    """Environments built side by side. Has no influence on what is made."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> SynthSettings:
+        if (self.tasks is None) == (self.descriptions is None):
+            raise ValueError("give either tasks or descriptions")
+        return self
+
+    def reaches(self, stage: Stage) -> bool:
+        """Whether `stage` is carried out."""
+        return STAGES.index(stage) <= STAGES.index(self.until)
