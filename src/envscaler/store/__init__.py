@@ -1,0 +1,25 @@
+"""Libraries, runs and task files on disk. The only writer of library and run files; imports records only."""
+
+from envscaler.store.atomic import json_text, write_atomic
+from envscaler.store.journal import Journal
+from envscaler.store.library import LibraryIndex, LibraryStore
+from envscaler.store.reading import read_jsonl, read_record
+from envscaler.store.run import RunStore
+from envscaler.store.tasks import DescriptionFile, Problem, SourceTask, TaskFile, read_descriptions, read_tasks
+
+__all__ = [
+    "DescriptionFile",
+    "Journal",
+    "LibraryIndex",
+    "LibraryStore",
+    "Problem",
+    "RunStore",
+    "SourceTask",
+    "TaskFile",
+    "json_text",
+    "read_descriptions",
+    "read_jsonl",
+    "read_record",
+    "read_tasks",
+    "write_atomic",
+]
