@@ -11,7 +11,7 @@ from typing import Any, Literal
 from envscaler.messages import AssistantMessage, ToolMessage, UserMessage
 from envscaler.record import Record
 from envscaler.scenario import CheckKind
-from envscaler.skeleton import ToolSpec
+from envscaler.skeleton import ModelUse, ToolSpec
 
 RewardMode = Literal["fraction", "gained", "gained_soft", "solved"]
 Mode = Literal["non-conversation", "conversation"]
@@ -144,6 +144,8 @@ class Trajectory(Record):
     system_prompt: str = ""
     tools: tuple[ToolSpec, ...] = ()
     steps: tuple[Step, ...] = ()
+    use: dict[str, ModelUse] = {}
+    """Tokens and cost of the models that took part, by role (`agent_turn`, `user_turn`), repeats left out."""
     stop: StopReason
     verdict: Verdict | None = None
     """None when there is no final state to judge (infrastructure) or no scenario."""
