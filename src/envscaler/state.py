@@ -6,113 +6,28 @@ above relies on that and never normalises again. How a program is run is not thi
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from hashlib import blake2b
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Literal
 
-import msgspec
-
-from envscaler.errors import NotJson
+from envscaler.canonical import JsonValue, State, canonical, digest, encode, escape, text_digest
 from envscaler.record import Record
 
-JsonValue = Any
-"""`None`, `bool`, `int` (64 bits), `float` (finite), `str`, `list` of these, or `dict` from `str` to these."""
-
-State = dict[str, JsonValue]
-"""Maps each attribute of the program's instance to its JSON value."""
-
-_ENCODER = msgspec.json.Encoder(order="deterministic")
-_MAX_DEPTH = 200
-
-
-def canonical(value: object) -> JsonValue:
-    """Return `value` as plain JSON data that shares nothing with it.
-
-    Tuples become lists, sets become lists sorted by their JSON text, keys become strings as in `json.dumps`.
-
-    Raises:
-        NotJson: with a pointer to the first part that has no exact JSON form.
-    """
-    return _canonical(value, "", 0)
-
-
-def _canonical(value: object, pointer: str, depth: int) -> JsonValue:
-    kind = type(value)
-    if value is None or kind is bool or kind is str:
-        return value
-    if kind is int:
-        return _checked_int(value, pointer)  # type: ignore[arg-type]
-    if kind is float:
-        return _checked_float(value, pointer)  # type: ignore[arg-type]
-    if depth >= _MAX_DEPTH:
-        raise NotJson(f"{pointer or 'the value'} is nested deeper than {_MAX_DEPTH} levels or contains itself")
-    if isinstance(value, Mapping):
-        out: dict[str, JsonValue] = {}
-        for key, part in value.items():
-            text = _key(key, pointer)
-            out[text] = _canonical(part, f"{pointer}/{escape(text)}", depth + 1)
-        return out
-    if isinstance(value, (list, tuple)):
-        return [_canonical(part, f"{pointer}/{index}", depth + 1) for index, part in enumerate(value)]
-    if isinstance(value, (set, frozenset)):
-        parts = [_canonical(part, f"{pointer}/*", depth + 1) for part in value]
-        return sorted(parts, key=encode)
-    # Subclasses (IntEnum, a str with methods of its own) are reduced to the plain value they stand for.
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return _checked_int(int.__int__(value), pointer)
-    if isinstance(value, float):
-        return _checked_float(float.__float__(value), pointer)
-    raise NotJson(f"{pointer or 'the value'} is a {kind.__name__}, which JSON cannot hold")
-
-
-def _checked_int(value: int, pointer: str) -> int:
-    if not -(2**63) <= value < 2**64:
-        raise NotJson(f"{pointer or 'the value'} is an integer beyond 64 bits")
-    return value
-
-
-def _checked_float(value: float, pointer: str) -> float:
-    if not math.isfinite(value):
-        raise NotJson(f"{pointer or 'the value'} is {value}, which JSON cannot hold")
-    return value
-
-
-def _key(key: object, pointer: str) -> str:
-    if isinstance(key, str):
-        return str.__str__(key)
-    if key is None:
-        return "null"
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    if isinstance(key, (int, float)):
-        return str(key)
-    raise NotJson(f"{pointer or 'the value'} has a key of type {type(key).__name__}, which JSON cannot hold")
-
-
-def encode(value: JsonValue) -> bytes:
-    """Canonical JSON text of canonical data: sorted keys, no spaces, UTF-8. Equal data give equal bytes."""
-    return _ENCODER.encode(value)
-
-
-def digest(value: JsonValue) -> str:
-    """A short hexadecimal digest (blake2b, 128 bits) of canonical data."""
-    return blake2b(encode(value), digest_size=16).hexdigest()
-
-
-def text_digest(text: str) -> str:
-    """The digest of a text, of the same form as that of a state."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
+__all__ = [
+    "Change",
+    "JsonValue",
+    "State",
+    "canonical",
+    "diff",
+    "digest",
+    "encode",
+    "escape",
+    "get",
+    "replaced",
+    "text_digest",
+    "tokens",
+]
 
 # -- pointers (RFC 6901) ------------------------------------------------------------------------------------
-
-
-def escape(token: str) -> str:
-    """One path component in the form that a JSON pointer needs."""
-    return token.replace("~", "~0").replace("/", "~1")
 
 
 def tokens(pointer: str) -> list[str]:

@@ -1,0 +1,34 @@
+"""Generated code, run in worker processes with limits; nothing else in the package executes it."""
+
+from envscaler.sandbox.blocking import BlockingSandbox, BlockingSession
+from envscaler.sandbox.contract import (
+    DEFAULT_CLOCK,
+    Arguments,
+    CheckOutcome,
+    FaultKind,
+    IsolationReport,
+    Limits,
+    Outcome,
+    Program,
+    Snapshot,
+    ToolFault,
+)
+from envscaler.sandbox.sandbox import Sandbox
+from envscaler.sandbox.session import Session
+
+__all__ = [
+    "DEFAULT_CLOCK",
+    "Arguments",
+    "BlockingSandbox",
+    "BlockingSession",
+    "CheckOutcome",
+    "FaultKind",
+    "IsolationReport",
+    "Limits",
+    "Outcome",
+    "Program",
+    "Sandbox",
+    "Session",
+    "Snapshot",
+    "ToolFault",
+]

@@ -1,0 +1,123 @@
+"""What goes into the sandbox and what comes out of it: programs, limits, outcomes, faults, snapshots.
+
+How a program is run is the business of the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from envscaler.state import JsonValue, State, text_digest
+
+DEFAULT_CLOCK = "2025-01-06T09:00:00"
+"""ISO 8601 time at which a session's virtual clock starts, unless told otherwise."""
+
+FaultKind = Literal["raised", "timeout", "killed", "not_json", "too_large", "unknown_tool"]
+"""Why a call has no result.
+
+`raised`: the method raised. `timeout`: it used up its CPU or wall time. `killed`: it ended its own worker, twice.
+`not_json`: the result, or the state it left, has no JSON form. `too_large`: one of them exceeds the limits.
+`unknown_tool`: the class has no public method of that name.
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """F_exec: the text of one environment program and the class in it that is the environment."""
+
+    source: str
+    class_name: str
+
+    @cached_property
+    def digest(self) -> str:
+        """Pins text and class."""
+        return text_digest(f"{self.class_name}\n{self.source}")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one session may use."""
+
+    cpu_s: float = 2.0
+    """CPU seconds after which the running call is interrupted inside its worker."""
+    cpu_kill_s: float = 4.0
+    """CPU seconds after which the worker is killed, for calls that swallow the interruption."""
+    wall_s: float = 30.0
+    """Seconds by the wall clock after which the worker is killed, however little CPU it used."""
+    memory_mb: int = 512
+    """Address space that a worker may take beyond what the interpreter itself occupies."""
+    max_output_bytes: int = 1_000_000
+    """Size of one call's result as JSON."""
+    max_state_bytes: int = 16_000_000
+    """Size of a state as JSON."""
+    max_message_chars: int = 2_000
+    """Length to which messages of exceptions are cut."""
+    max_sessions: int = 512
+    """Sessions open at once; `open` and `fork` wait for their turn beyond it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFault:
+    """Why a call gave no result. It is an observation for the agent, never an exception here."""
+
+    kind: FaultKind
+    type: str
+    """Name of the exception's type, or of the limit that was broken."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one call did."""
+
+    result: JsonValue
+    """What the method returned, as canonical JSON with keys in the program's order; None with a fault."""
+    fault: ToolFault | None
+    digest: str
+    """Digest of the state after the call."""
+    changed: bool
+    """Whether that state differs from the one before; always False with a fault, which is rolled back."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutcome:
+    """What one check function, or one expression, said of a state."""
+
+    value: bool | None
+    """None when it gave no `bool`."""
+    error: str | None
+    """Why it gave none: `Type: message`."""
+    mutated: bool
+    """Whether it changed the state that it was given to look at. It worked on a copy of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that decides how a session goes on."""
+
+    state: State
+    clock: str
+    """ISO 8601 time of the virtual clock."""
+    call_index: int
+    """Calls made so far; with the seed it fixes the random streams of the next one."""
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class IsolationReport:
+    """How well workers are isolated on this machine."""
+
+    level: Literal["hardened", "portable"]
+    """`hardened`: contains attacks. `portable`: contains accidents, not attacks."""
+    missing: tuple[str, ...] = ()
+    """Protections that could not be put in place, one clause each."""
+
+
+Arguments = Mapping[str, JsonValue]
+"""Argument values by parameter name."""
