@@ -5,12 +5,13 @@ How scenarios are made is `synth`'s business; how checks are run is `env`'s.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
 
 from envscaler.record import Record
 from envscaler.skeleton import Origin
-from envscaler.state import JsonValue, State, digest
+from envscaler.state import JsonValue, State, digest, get, replaced
 
 CheckKind = Literal["goal", "guard"]
 
@@ -42,6 +43,23 @@ class SolutionCall(Record):
     arguments: dict[str, JsonValue] = {}
     bindings: dict[str, Binding] = {}
     """JSON pointer in `arguments` → where its value comes from. A replay that varies calls resolves these first."""
+
+    def resolved(self, results: Sequence[JsonValue]) -> dict[str, JsonValue]:
+        """The arguments with each binding replaced by the value that the earlier call really returned.
+
+        A value that is not there (the earlier call failed) leaves the recorded literal: the call is then made as it
+        was recorded, and what comes of it is seen.
+
+        Args:
+            results: result of each earlier call of the solution, in order.
+        """
+        arguments: JsonValue = self.arguments
+        for pointer, binding in self.bindings.items():
+            try:
+                arguments = replaced(arguments, pointer, get(results[binding.call], binding.pointer))
+            except (KeyError, IndexError):
+                continue
+        return dict(arguments)
 
 
 class Difficulty(Record):
