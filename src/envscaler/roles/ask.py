@@ -6,7 +6,8 @@ recorded failure of that unit. Transport faults are `llm`'s business and never r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic
 
@@ -14,12 +15,13 @@ from pydantic import ValidationError
 
 from envscaler.errors import ReplyError
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
-from envscaler.messages import Message, UserMessage
+from envscaler.messages import AssistantMessage, Message, UserMessage
 from envscaler.record import Record
 from envscaler.roles.parse import code_in, json_in
 from envscaler.roles.role import Prompts, ReplyT, Role
 from envscaler.roles.types import reply_schema
 from envscaler.skeleton import ModelUse
+from envscaler.state import JsonValue
 from envscaler.trajectory import Sampling
 
 
@@ -35,8 +37,8 @@ class Answer(Generic[ReplyT]):
     """True when the text had to be mended before it parsed."""
 
 
-Doubt = Callable[[ReplyT], str | None]
-"""Says what is wrong with a reply that validates, or None."""
+Doubt = Callable[[ReplyT], str | None | Awaitable[str | None]]
+"""Says what is wrong with a reply that validates, or None; may try the reply out before it answers."""
 
 
 async def ask(
@@ -81,16 +83,25 @@ async def ask(
         except ReplyError as error:
             fault = str(error)
         else:
-            fault = (doubt(reply) if doubt is not None else None) or ""
+            said = doubt(reply) if doubt is not None else None
+            fault = (await said if isinstance(said, Awaitable) else said) or ""
             if not fault:
                 return Answer(reply=reply, use=use, attempts=attempt + 1, mended=mended)
         # Only the last reply goes back: a chain of bad ones teaches a model to write more of them.
         messages = (
             *rendered,
-            completion.message,
+            AssistantMessage(content=_quoted(completion)),
             UserMessage(content=f"That reply cannot be used: {fault}\nReply again, complete, in the same form."),
         )
     raise ReplyError(f"{role.name}: {fault} (after {attempts} attempts)")
+
+
+def _quoted(completion: Completion) -> str:
+    """The text of a bad reply as it goes back: tool calls left out (nothing would answer them), never empty, and
+    of one that ran into the token limit the head only, because repeating it would leave no room for a better one.
+    """
+    text = completion.message.content.strip() or "(no reply)"
+    return f"{text[:2000]} …" if completion.finish_reason == "length" and len(text) > 2000 else text
 
 
 def use_of(completion: Completion) -> ModelUse:
@@ -121,7 +132,26 @@ def _read(role: Role[ReplyT], completion: Completion) -> tuple[ReplyT, bool]:
     try:
         return role.reply.model_validate(value), mended
     except ValidationError as error:
+        fault = error
+    # A field too many, such as a model's own "thoughts", is worth no second question.
+    trimmed = _without_extra_fields(value, fault)
+    try:
+        return role.reply.model_validate(trimmed), True
+    except ValidationError as error:
         raise ReplyError(_first_fault(error)) from error
+
+
+def _without_extra_fields(value: JsonValue, error: ValidationError) -> JsonValue:
+    """A copy of `value` without the fields that no type of the reply has."""
+    trimmed = copy.deepcopy(value)
+    for part in error.errors(include_url=False):
+        if part["type"] == "extra_forbidden":
+            *path, name = part["loc"]
+            holder = trimmed
+            for step in path:
+                holder = holder[step]
+            del holder[name]
+    return trimmed
 
 
 def _first_fault(error: ValidationError) -> str:
