@@ -1,0 +1,67 @@
+"""Consoles and JSON on standard output, safe for any text that a model wrote.
+
+What is shown is decided in the commands; progress is `progress`'s business.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+_WIDTH_OF_PIPES = 140
+"""Columns when standard output is no terminal: whoever reads a pipe wants whole cells."""
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that interprets no markup and colours no text by guesswork."""
+    import os
+
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH_OF_PIPES
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
+
+
+def emit_json(value: Any) -> None:
+    """Print a record or plain JSON data as the one object on standard output."""
+    from pydantic import BaseModel
+
+    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(plain, ensure_ascii=not utf8, indent=2) + "\n")
+
+
+def visible(text: str) -> str:
+    """The text with control characters written out, so that no tool's words can drive a terminal."""
+    return "".join(
+        char if char in "\n\t" or not (ord(char) < 32 or 127 <= ord(char) < 160) else f"\\x{ord(char):02x}"
+        for char in text
+    )
+
+
+def text_of(value: str, style: str = "") -> Text:
+    """The text as rich shows it, without markup and control characters."""
+    from rich.text import Text
+
+    return Text(visible(value), style=style)
+
+
+def percent(share: float | None) -> str:
+    """A share as people read it; a dash when it is not known."""
+    return "–" if share is None else f"{share:.0%}"
+
+
+def money(cost_usd: float | None) -> str:
+    """A cost as people read it; an unknown price is said to be unknown."""
+    return "unknown" if cost_usd is None else f"${cost_usd:.4f}" if 0 < cost_usd < 0.1 else f"${cost_usd:.2f}"
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """`1 tool`, `3 tools`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

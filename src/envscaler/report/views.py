@@ -1,0 +1,250 @@
+"""Records of what is shown of a library, an environment and an episode, the same for terminal, JSON and HTML.
+
+How they look is the business of the command line and of the page; how an episode is replayed that of `replay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from envscaler.assessment import Assessment, TestCase
+from envscaler.record import Record
+from envscaler.scenario import Scenario
+from envscaler.skeleton import EnvSkeleton
+from envscaler.state import Change, State
+from envscaler.trajectory import RewardMode, Step, StopReason, Trajectory, Verdict
+
+REWARD_MODES: tuple[RewardMode, ...] = ("fraction", "gained", "gained_soft", "solved")
+
+
+class EnvironmentSummary(Record):
+    """One line of a library's table."""
+
+    id: str
+    summary: str
+    queries: int
+    updates: int
+    rules: int
+    entities: int
+    scenarios: int
+    solutions: int
+    """Scenarios whose recorded solution was executed and satisfied every check."""
+    test_calls: int
+    pass_rate: float | None
+    not_fail_rate: float | None
+    accepted: bool | None
+    """None when it was not assessed."""
+
+
+class RunSummary(Record):
+    """One run, as far as its episodes tell."""
+
+    id: str
+    path: str
+    agents: tuple[str, ...]
+    models: tuple[str, ...]
+    episodes: int
+    judged: int
+    """Episodes with a verdict; the others count in no mean."""
+    solved: int
+    mean_reward: dict[str, float | None]
+    """Mean over the episodes whose reward in that mode is defined; None when there is none."""
+    stops: dict[str, int]
+    """Episodes by stop reason."""
+
+
+class LibraryView(Record):
+    """A library at a glance."""
+
+    path: str
+    environments: tuple[EnvironmentSummary, ...]
+    runs: tuple[RunSummary, ...] = ()
+
+
+class ToolRates(Record):
+    """How the test calls of one tool were judged."""
+
+    tool: str
+    passed: int
+    warned: int
+    failed: int
+
+
+class EnvironmentView(Record):
+    """One environment with its assessment and its scenarios."""
+
+    summary: EnvironmentSummary
+    skeleton: EnvSkeleton
+    rates: tuple[ToolRates, ...]
+    failing: tuple[TestCase, ...]
+    """Test calls judged `fail`, in their order."""
+    scenarios: tuple[Scenario, ...]
+
+
+class StepView(Record):
+    """One step, with what each of its calls changed."""
+
+    step: Step
+    changes: tuple[tuple[Change, ...], ...] | None = None
+    """One tuple per tool call; None when the calls could not be played again."""
+    agrees: bool | None = None
+    """Whether playing it again led to the recorded state; None when it cannot be told."""
+
+
+class EpisodeView(Record):
+    """An episode step by step."""
+
+    trajectory: Trajectory
+    task: str | None
+    """None when the scenario is not at hand."""
+    steps: tuple[StepView, ...]
+    replay: str | None = None
+    """Why there are no state changes, in one sentence; None when they are there."""
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether every step that can be compared led to the recorded state."""
+        told = [step.agrees for step in self.steps if step.agrees is not None]
+        return all(told) if told else None
+
+
+class EpisodeSummary(Record):
+    """One line of a run's table."""
+
+    index: int
+    id: str
+    env_id: str
+    scenario_id: str
+    sample: int
+    steps: int
+    calls: int
+    stop: StopReason
+    rewards: dict[str, float | None]
+    solved: bool | None
+    error: str | None = None
+
+
+class RunView(Record):
+    """A run with its episodes at a glance."""
+
+    summary: RunSummary
+    record: dict[str, Any] | None
+    """What `run.json` says; None when it is missing."""
+    episodes: tuple[EpisodeSummary, ...]
+
+
+def summarize_environment(
+    skeleton: EnvSkeleton, assessment: Assessment | None, scenarios: Iterable[Scenario]
+) -> EnvironmentSummary:
+    """The line of one environment."""
+    total = solutions = 0
+    for scenario in scenarios:
+        total += 1
+        solutions += scenario.solution is not None
+    queries = sum(tool.effect == "query" for tool in skeleton.tools)
+    return EnvironmentSummary(
+        id=skeleton.id,
+        summary=skeleton.description.summary,
+        queries=queries,
+        updates=len(skeleton.tools) - queries,
+        rules=len(skeleton.rules),
+        entities=len(skeleton.entities),
+        scenarios=total,
+        solutions=solutions,
+        test_calls=len(assessment.cases) if assessment else 0,
+        pass_rate=assessment.pass_rate if assessment else None,
+        not_fail_rate=assessment.not_fail_rate if assessment else None,
+        accepted=assessment.accepted if assessment else None,
+    )
+
+
+def view_environment(
+    skeleton: EnvSkeleton, assessment: Assessment | None, scenarios: Iterable[Scenario]
+) -> EnvironmentView:
+    """The whole view of one environment."""
+    kept = tuple(scenarios)
+    cases = assessment.cases if assessment else ()
+    rates = []
+    for tool in skeleton.tools:
+        verdicts = [case.verdict for case in cases if case.call.name == tool.name]
+        rates.append(
+            ToolRates(
+                tool=tool.name,
+                passed=verdicts.count("pass"),
+                warned=verdicts.count("warning"),
+                failed=verdicts.count("fail"),
+            )
+        )
+    return EnvironmentView(
+        summary=summarize_environment(skeleton, assessment, kept),
+        skeleton=skeleton,
+        rates=tuple(rates) if cases else (),
+        failing=tuple(case for case in cases if case.verdict == "fail"),
+        scenarios=kept,
+    )
+
+
+def summarize_episode(index: int, trajectory: Trajectory) -> EpisodeSummary:
+    """The line of one episode."""
+    return EpisodeSummary(
+        index=index,
+        id=trajectory.id,
+        env_id=trajectory.env_id,
+        scenario_id=trajectory.scenario_id,
+        sample=trajectory.sample,
+        steps=len(trajectory.steps),
+        calls=sum(len(step.assistant.tool_calls) for step in trajectory.steps),
+        stop=trajectory.stop,
+        rewards={mode: trajectory.reward(mode) for mode in REWARD_MODES},
+        solved=trajectory.verdict.solved if trajectory.verdict else None,
+        error=trajectory.error,
+    )
+
+
+def view_run(
+    run_id: str, path: str, record: Mapping[str, Any] | None, trajectories: Iterable[Trajectory]
+) -> RunView:
+    """A run from its trajectories, streamed: memory holds one line an episode."""
+    episodes: list[EpisodeSummary] = []
+    agents: dict[str, None] = {}
+    models: dict[str, None] = {}
+    for index, trajectory in enumerate(trajectories):
+        episodes.append(summarize_episode(index, trajectory))
+        agents[trajectory.agent] = None
+        if trajectory.model:
+            models[trajectory.model] = None
+    stops: dict[str, int] = {}
+    for episode in episodes:
+        stops[str(episode.stop)] = stops.get(str(episode.stop), 0) + 1
+    judged = [episode for episode in episodes if episode.solved is not None]
+    return RunView(
+        summary=RunSummary(
+            id=run_id,
+            path=path,
+            agents=tuple(agents),
+            models=tuple(models),
+            episodes=len(episodes),
+            judged=len(judged),
+            solved=sum(episode.solved is True for episode in judged),
+            mean_reward={mode: _mean(episode.rewards[mode] for episode in judged) for mode in REWARD_MODES},
+            stops=dict(sorted(stops.items())),
+        ),
+        record=dict(record) if record is not None else None,
+        episodes=tuple(episodes),
+    )
+
+
+def size_of_state(state: State) -> dict[str, int | None]:
+    """Records in each container of a state; None for a key that holds a single value."""
+    return {key: len(value) if isinstance(value, dict | list) else None for key, value in state.items()}
+
+
+def checks_of(verdict: Verdict | None) -> tuple[int, int] | None:
+    """Checks that hold, and all checks; None without a verdict."""
+    return (sum(check.passed for check in verdict.checks), len(verdict.checks)) if verdict else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

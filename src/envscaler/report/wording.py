@@ -1,0 +1,84 @@
+"""Words values for people: calls, arguments, JSON, shares. Shared by the page and the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from envscaler.skeleton import ToolSpec
+from envscaler.state import JsonValue
+
+_COMPACT = 300
+
+
+def compact(value: JsonValue, limit: int = _COMPACT) -> str:
+    """JSON on one line, cut where it grows long."""
+    return shortened(json.dumps(value, ensure_ascii=False), limit)
+
+
+def pretty(value: JsonValue) -> str:
+    """JSON over several lines, characters as they are."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def observed(text: str) -> str:
+    """An observation, laid out when it is JSON."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return pretty(value) if isinstance(value, dict | list) else text
+
+
+def arguments_text(arguments: Mapping[str, JsonValue]) -> str:
+    """`name="x", count=2` as Python readers know it, with JSON values."""
+    return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+
+
+def signature(tool: ToolSpec) -> str:
+    """The parameters of a tool with their types, optional ones marked."""
+    properties: dict[str, Any] = tool.parameters.get("properties", {})
+    required = tool.parameters.get("required", [])
+    parts = []
+    for name, schema in properties.items():
+        text = f"{name}: {type_text(schema)}"
+        if name not in required:
+            text += f" = {json.dumps(schema['default'], ensure_ascii=False)}" if "default" in schema else " = …"
+        parts.append(text)
+    return ", ".join(parts)
+
+
+def type_text(schema: Any) -> str:
+    """A JSON Schema as a short type."""
+    if not isinstance(schema, Mapping):
+        return "any"
+    if "enum" in schema:
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            return " | ".join(type_text(part) for part in schema[union])
+    kind = schema.get("type", "any")
+    if isinstance(kind, list):
+        return " | ".join(map(str, kind))
+    if kind == "array":
+        return f"array of {type_text(schema['items'])}" if schema.get("items") else "array"
+    return str(kind)
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text on one line, cut at `limit` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def decimal(value: float | None) -> str:
+    """A reward; a dash where it is not defined."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def percent(share: float | None) -> str:
+    """A share; a dash where it is not known. Only a whole is called 100%."""
+    if share is None:
+        return "–"
+    return "99.9%" if 0.9995 <= share < 1 else f"{100 * share:.1f}%".replace(".0%", "%")
