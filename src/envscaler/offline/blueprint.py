@@ -19,8 +19,8 @@ FieldType = Literal["str", "int", "float", "bool", "date", "time", "datetime", "
 class Make(Record):
     """How a field's value is made for an initial state, or a parameter's value for a call: exactly one way."""
 
-    pick: str | tuple[str, ...] | None = None
-    """Name of a vocabulary (the blueprint's or a common one), or the values themselves."""
+    pick: str | tuple[Any, ...] | None = None
+    """Name of a vocabulary (the blueprint's or a common one), or the JSON values themselves."""
     text: tuple[str, ...] | None = None
     """Templates over other fields and references: `{book.title}, second edition`."""
     whole: tuple[int, int] | None = None
@@ -40,7 +40,8 @@ class Make(Record):
     value: Any = None
     """Always this."""
     derive: str | None = None
-    """An expression over `it` (the record), evaluated once all records exist."""
+    """An expression over the record, evaluated once all records exist. The record is `it`, and also has its entity's
+    variable: `count(Loan, it.book_id == book.id)`, where the inner `it` is a loan."""
     only_if: str | None = None
     """An expression over `it`: the value is None where it does not hold. Goes with any of the others."""
 
@@ -215,7 +216,7 @@ class Invariant(Record):
     rule: str
     entity: str
     holds: str
-    """Expression over `it`, a record of the entity."""
+    """Expression over a record of the entity: `it`, which also has its entity's variable."""
 
 
 class Blueprint(Record):
@@ -235,6 +236,9 @@ class Blueprint(Record):
     """Words of a task that point to this domain."""
     derived: bool = False
     """Composed from a task over a structural template, rather than read from a domain file."""
+
+    def __hash__(self) -> int:  # dictionaries inside forbid the generated one; what is derived from it is memoized
+        return hash((self.slug, self.language, self.summary))
 
     def entity(self, name: str) -> EntityPlan:
         """The entity of that name.

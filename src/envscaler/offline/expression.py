@@ -68,8 +68,9 @@ class Scope:
     """Variable → (entity name, record)."""
 
     def with_it(self, entity: str, record: dict[str, JsonValue]) -> Scope:
-        """The same scope, looking at one record."""
-        return Scope(self.blueprint, self.state, self.values, {**self.records, "it": (entity, record)})
+        """The same scope, looking at one record: `it`, and by its entity's variable unless that is taken."""
+        own = {self.blueprint.entity(entity).variable: (entity, record)}
+        return Scope(self.blueprint, self.state, self.values, {**own, **self.records, "it": (entity, record)})
 
     def rows(self, entity: str) -> list[dict[str, JsonValue]]:
         """All records of an entity, in the order of their container."""

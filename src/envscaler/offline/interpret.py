@@ -57,7 +57,8 @@ def tool_parameter(blueprint: Blueprint, param: ParamPlan) -> str:
 
 def _bind(param: ParamPlan, arguments: Mapping[str, Any], scope: Scope) -> str | None:
     name = tool_parameter(scope.blueprint, param)
-    if name not in arguments or (arguments[name] is None and param.optional):
+    # A parameter with a default of its own has no null in its schema.
+    if name not in arguments or (arguments[name] is None and param.optional and param.default is None):
         if not param.optional:
             return f"missing parameter {name}"
         if param.ref is None:

@@ -1,0 +1,145 @@
+"""Reads domain files and checks that what they say fits together."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from envscaler.errors import ProgramError
+from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan
+from envscaler.offline.expression import FUNCTIONS, parse
+from envscaler.offline.queries import standard_queries
+
+
+@cache
+def domains() -> tuple[Blueprint, ...]:
+    """All domains of the package, in the order of their file names."""
+    folder = resources.files("envscaler.offline").joinpath("domains")
+    files = sorted((path for path in folder.iterdir() if path.name.endswith(".yaml")), key=lambda path: path.name)
+    return tuple(read_domain(path.read_text(encoding="utf-8"), path.name) for path in files)
+
+
+def read_domain(text: str, name: str) -> Blueprint:
+    """The blueprint that a domain file describes.
+
+    Raises:
+        ProgramError: naming the file and the fault.
+    """
+    try:
+        blueprint = complete(yaml.safe_load(text))
+    except (yaml.YAMLError, ValueError, TypeError, KeyError) as fault:
+        raise ProgramError(f"{name}: {fault}") from fault
+    faults = blueprint_faults(blueprint)
+    if faults:
+        raise ProgramError(f"{name}: {'; '.join(faults[:5])}")
+    return blueprint
+
+
+def complete(plan: dict[str, Any]) -> Blueprint:
+    """A blueprint from its plain form: the standard queries of every entity come first."""
+    entities = tuple(EntityPlan.model_validate(entity) for entity in plan["entities"])
+    own = tuple(OperationPlan.model_validate(operation) for operation in plan["operations"])
+    names = {operation.name for operation in own}
+    standard = (operation for entity in entities for operation in standard_queries(entity))
+    queries = tuple(operation for operation in standard if operation.name not in names)
+    return Blueprint.model_validate({**plan, "entities": entities, "operations": (*queries, *own)})
+
+
+def blueprint_faults(blueprint: Blueprint) -> list[str]:
+    """What in a blueprint contradicts itself: unknown entities, fields, variables, functions."""
+    faults: list[str] = []
+    seen: set[str] = set()
+    for entity in blueprint.entities:
+        own = {"it": entity.name, entity.variable: entity.name}
+        for field in entity.fields:
+            where = f"{entity.name}.{field.name}"
+            if field.ref is not None and field.ref not in seen | {entity.name}:
+                faults.append(f"{where} references {field.ref}, which does not stand before it")
+            if field.make.derive is not None:
+                faults += _expression_faults(blueprint, field.make.derive, own, set(), where)
+            if field.make.only_if is not None:
+                faults += _expression_faults(blueprint, field.make.only_if, own, set(), where)
+        if entity.title is not None and entity.field(entity.title) is None:
+            faults.append(f"{entity.name}: its title {entity.title} is not a field")
+        seen.add(entity.name)
+    for invariant in blueprint.invariants:
+        own = {"it": invariant.entity, blueprint.entity(invariant.entity).variable: invariant.entity}
+        faults += _expression_faults(blueprint, invariant.holds, own, set(), "an invariant")
+    for operation in blueprint.operations:
+        faults += _operation_faults(blueprint, operation)
+    return faults
+
+
+def _operation_faults(blueprint: Blueprint, operation: OperationPlan) -> list[str]:
+    where = operation.name
+    faults: list[str] = []
+    known = {entity.name for entity in blueprint.entities}
+    records = {param.name: param.ref for param in operation.params if param.ref is not None and not param.optional}
+    values = {param.name for param in operation.params if param.ref is None}
+    values |= {f"{param.name}_id" for param in operation.params if param.ref is not None}
+    for param in operation.params:
+        if param.ref is not None and param.ref not in known:
+            return [f"{where}: parameter {param.name} references {param.ref}, which does not exist"]
+    for requirement in operation.requires:
+        faults += _expression_faults(blueprint, requirement.when, records, values, where)
+    for effect in operation.effects:
+        entity_name = effect.create or effect.each or records.get(effect.change or effect.delete or "")
+        if entity_name not in known:
+            faults.append(f"{where}: an effect names {entity_name or effect.change or effect.delete}, which is unknown")
+            continue
+        entity = blueprint.entity(entity_name)
+        for field in effect.values:
+            if entity.field(field) is None:
+                faults.append(f"{where}: {entity.name} has no field {field}")
+        scope = {**records, "it": entity_name} if effect.each is not None else records
+        for text in (*effect.values.values(), *filter(None, [effect.when, effect.where])):
+            faults += _expression_faults(blueprint, text, scope, values, where)
+        if effect.create is not None:
+            records = {**records, effect.var or entity.variable: entity.name}
+    if operation.query is None and not operation.effects:
+        faults.append(f"{where} is neither a query nor has effects")
+    if operation.returns is not None and operation.returns not in records:
+        faults.append(f"{where} returns {operation.returns}, which is unknown")
+    return faults
+
+
+def _expression_faults(
+    blueprint: Blueprint, text: str, records: dict[str, str], values: set[str], where: str
+) -> list[str]:
+    try:
+        tree = parse(text)
+    except SyntaxError:
+        return [f"{where}: not an expression: {text}"]
+    return _node_faults(blueprint, tree, records, values, f"{where}: {text}")
+
+
+def _node_faults(
+    blueprint: Blueprint, node: ast.AST, records: dict[str, str], values: set[str], where: str
+) -> list[str]:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id in {"count", "exists", "total"} and node.args and isinstance(node.args[0], ast.Name):
+            entity = node.args[0].id
+            if entity not in {known.name for known in blueprint.entities}:
+                return [f"{where}: unknown entity {entity}"]
+            inner = {**records, "it": entity}
+            return [f for part in node.args[1:] for f in _node_faults(blueprint, part, inner, values, where)]
+        if node.func.id not in FUNCTIONS:
+            return [f"{where}: unknown function {node.func.id}"]
+        return [fault for part in node.args for fault in _node_faults(blueprint, part, records, values, where)]
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        if node.value.id not in records:
+            return [f"{where}: unknown record {node.value.id}"]
+        entity_plan = blueprint.entity(records[node.value.id])
+        known_field = node.attr in {"id", entity_plan.key} or entity_plan.field(node.attr) is not None
+        return [] if known_field else [f"{where}: {entity_plan.name} has no field {node.attr}"]
+    if isinstance(node, ast.Name):
+        return [] if node.id in values | {"now", "today", "it"} else [f"{where}: unknown name {node.id}"]
+    return [
+        fault
+        for child in ast.iter_child_nodes(node)
+        for fault in _node_faults(blueprint, child, records, values, where)
+    ]
