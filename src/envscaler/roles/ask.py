@@ -37,7 +37,7 @@ class Answer(Generic[ReplyT]):
     """True when the text had to be mended before it parsed."""
 
 
-Doubt = Callable[[ReplyT], str | None | Awaitable[str | None]]
+Doubt = Callable[[ReplyT], str | Awaitable[str | None] | None]
 """Says what is wrong with a reply that validates, or None; may try the reply out before it answers."""
 
 

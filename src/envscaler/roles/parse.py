@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 import json
 import re
+import textwrap
+import warnings
 from collections.abc import Iterator
 
-from envscaler.errors import ReplyError
-from envscaler.state import JsonValue
+from envscaler.errors import NotJson, ReplyError
+from envscaler.state import JsonValue, canonical, encode
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_OPENED = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*(?:python|py|python3)?[ \t]*\n(.*)\Z", re.DOTALL | re.MULTILINE)
 _PYTHON = {"python", "py", "python3", ""}
+_CUT = "it was cut off at the token limit; give a shorter one"
 
 
 def json_in(text: str, *, cut: bool = False) -> tuple[dict[str, JsonValue], bool]:
@@ -21,41 +25,73 @@ def json_in(text: str, *, cut: bool = False) -> tuple[dict[str, JsonValue], bool
         cut: the reply ended at the token limit; then nothing is mended, because what is missing is not known.
 
     Raises:
-        ReplyError: if there is none.
+        ReplyError: if there is none, or it holds what JSON cannot (NaN, half of a surrogate pair, huge integers).
     """
+    groups: list[str] = []
     for candidate in _json_candidates(text):
         try:
             value = json.loads(candidate)
-        except ValueError:
+        except (ValueError, RecursionError):
+            groups.append(candidate)
             continue
         if isinstance(value, dict):
-            return value, False
+            return _checked(value), False
     if cut:
-        raise ReplyError("it was cut off at the token limit; give a shorter one")
-    start = text.find("{")
-    if start >= 0:
-        # Trailing commas, single quotes, comments: a library knows more of these than we would.
-        from json_repair import repair_json
+        raise ReplyError(_CUT)
+    # Trailing commas, single quotes, comments: a library knows more of these than we would.
+    from json_repair import repair_json
 
-        value = repair_json(text[start:], return_objects=True, skip_json_loads=True)
+    for group in groups:
+        if not group.startswith("{"):
+            continue
+        try:
+            value = repair_json(group, return_objects=True, skip_json_loads=True)
+        except (ValueError, RecursionError):
+            continue
         if isinstance(value, dict) and value:
-            return value, True
+            return _checked(value), True
     raise ReplyError("it holds no JSON object")
 
 
+def _checked(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    try:
+        encode(canonical(value))
+    except (NotJson, UnicodeEncodeError) as error:
+        raise ReplyError(f"its JSON cannot be stored: {error}") from error
+    return value
+
+
 def _json_candidates(text: str) -> Iterator[str]:
-    stripped = text.strip()
-    yield stripped
+    """Parts of `text` that may be the object: all of it, fenced blocks, groups in braces, largest first."""
+    yield text.strip()
     for match in _FENCE.finditer(text):
         yield match.group(3).strip()
-    decoder = json.JSONDecoder()
-    for match in re.finditer(r"\{", text):
-        try:
-            _, end = decoder.raw_decode(text, match.start())
-        except ValueError:
-            continue
-        yield text[match.start() : end]
-        return
+    yield from sorted(_brace_groups(text), key=len, reverse=True)
+
+
+def _brace_groups(text: str) -> Iterator[str]:
+    """The outermost groups in braces; the last one may lack its end.
+
+    An inner object of one that does not parse is no candidate: it would pass for the whole reply.
+    """
+    depth, start, quoted, escaped = 0, 0, False, False
+    for position, character in enumerate(text):
+        if escaped:
+            escaped = False
+        elif depth and quoted:
+            escaped = character == "\\"
+            quoted = character != '"'
+        elif character == "{":
+            start = position if depth == 0 else start
+            depth += 1
+        elif depth and character == '"':
+            quoted = True
+        elif depth and character == "}":
+            depth -= 1
+            if depth == 0:
+                yield text[start : position + 1]
+    if depth:
+        yield text[start:]
 
 
 def code_in(text: str, *, cut: bool = False) -> tuple[str, bool]:
@@ -64,28 +100,27 @@ def code_in(text: str, *, cut: bool = False) -> tuple[str, bool]:
     Raises:
         ReplyError: if there is none, it was cut off, or it does not parse.
     """
-    blocks = [match.group(3) for match in _FENCE.finditer(text) if match.group(2).lower() in _PYTHON]
-    mended = False
-    if not blocks:
-        if cut:
-            raise ReplyError("it was cut off at the token limit; give a shorter one")
-        opened = re.search(
-            r"^[ \t]*(?:`{3,}|~{3,})[ \t]*(?:python|py|python3)?[ \t]*\n(.*)\Z", text, re.DOTALL | re.MULTILINE
-        )
-        blocks, mended = [opened.group(1) if opened else text], True
-    source = max(blocks, key=len).strip("\n")
+    fences = list(_FENCE.finditer(text))
+    if cut and (not fences or _OPENED.search(text, fences[-1].end())):
+        raise ReplyError(_CUT)
+    blocks = [match.group(3) for match in fences if match.group(2).lower() in _PYTHON]
+    mended = not blocks
+    if mended:
+        opened = _OPENED.search(text)
+        blocks = [opened.group(1) if opened else text]
+    source = _dedented(max(blocks, key=len))
     try:
-        tree = ast.parse(_dedented(source))
-    except (SyntaxError, ValueError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape in a string is no fault of the reply
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         where = f" (line {line})" if line else ""
         raise ReplyError(f"the code does not parse: {getattr(error, 'msg', error)}{where}") from error
     if not any(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) for node in tree.body):
         raise ReplyError("it holds no Python function or class; put the code in a ```python fence")
-    return _dedented(source), mended
+    return source, mended
 
 
 def _dedented(source: str) -> str:
-    import textwrap
-
     return textwrap.dedent(source).strip() + "\n"

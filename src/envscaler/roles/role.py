@@ -6,13 +6,15 @@ What is common to many calls stands first, so that prompt caches of servers hold
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from jinja2 import Environment, StrictUndefined, Template, TemplateError
+from jinja2 import StrictUndefined, Template, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from envscaler.errors import UsageError
 from envscaler.messages import Message, SystemMessage, UserMessage
@@ -28,6 +30,8 @@ Family = Literal["builder", "tester", "checker", "scenario_writer", "agent", "us
 FAMILIES: tuple[Family, ...] = ("builder", "tester", "checker", "scenario_writer", "agent", "user")
 
 USER_MARK = "=== user ==="
+
+_MARK_LINE = re.compile(rf"^{re.escape(USER_MARK)}[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,9 @@ class Prompts:
     def __init__(self, folder: Path | None = None) -> None:
         """
         Raises:
-            UsageError: if `folder` is missing or holds a file that is no prompt of ours.
+            UsageError: if `folder` is missing or holds a file that is no prompt of ours or cannot be read as one.
         """
-        self._folder = folder
+        self._replaced: dict[str, str] = {}
         if folder is not None:
             if not folder.is_dir():
                 raise UsageError(f"--prompts {folder}: no such folder; give a folder with files like plan_tools.md")
@@ -94,12 +98,15 @@ class Prompts:
             for path in sorted(folder.glob("*.md")):
                 if path.stem not in known:
                     raise UsageError(f"{path}: no role has that name; roles are {', '.join(sorted(known))}")
+                try:
+                    self._replaced[path.stem] = path.read_text(encoding="utf-8")
+                    _parts(self._replaced[path.stem])
+                except (OSError, UnicodeDecodeError, TemplateError) as fault:
+                    raise UsageError(f"{path}: cannot be used as a prompt: {fault}") from fault
 
     def text(self, role: Role[Any]) -> str:
         """The text of a role's prompt file."""
-        if self._folder is not None and (self._folder / f"{role.name}.md").is_file():
-            return (self._folder / f"{role.name}.md").read_text(encoding="utf-8")
-        return _packaged(role.name)
+        return self._replaced.get(role.name) or _packaged(role.name)
 
     def digest(self, role: Role[Any]) -> str:
         """Digest of the prompt file in force."""
@@ -111,11 +118,10 @@ class Prompts:
         Raises:
             UsageError: if a prompt file of the user's does not render.
         """
-        system, _, user = self.text(role).partition(f"\n{USER_MARK}\n")
         values = {name: getattr(inputs, name) for name in type(inputs).model_fields}
         try:
-            rendered = [_template(part).render(values).strip() for part in (system, user)]
-        except TemplateError as fault:
+            rendered = [part.render(values).strip() for part in _parts(self.text(role))]
+        except (TemplateError, TypeError, ValueError) as fault:
             raise UsageError(f"prompt {role.name}.md does not render: {fault}") from fault
         messages: list[Message] = []
         if rendered[0]:
@@ -140,10 +146,17 @@ def _as_json(value: Any) -> str:
     return encode(value).decode()
 
 
-_JINJA = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+# A prompt folder may come from somebody else: its templates must not reach Python through an attribute.
+_JINJA = ImmutableSandboxedEnvironment(
+    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+)
 _JINJA.filters["json"] = _as_json
 
 
 @cache
-def _template(text: str) -> Template:
-    return _JINJA.from_string(text)
+def _parts(text: str) -> tuple[Template, Template]:
+    """The system part and the user part of a prompt file."""
+    mark = _MARK_LINE.search(text)
+    if mark is None:
+        raise TemplateError(f"it has no line {USER_MARK!r} between the system part and the user part")
+    return _JINJA.from_string(text[: mark.start()]), _JINJA.from_string(text[mark.end() :])
