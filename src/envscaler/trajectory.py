@@ -145,7 +145,7 @@ class Trajectory(Record):
     tools: tuple[ToolSpec, ...] = ()
     steps: tuple[Step, ...] = ()
     use: dict[str, ModelUse] = {}
-    """Tokens and cost of the models that took part, by role (`agent_turn`, `user_turn`), repeats left out."""
+    """Tokens and cost of the replies that were used, by role (`agent_turn`, `user_turn`)."""
     stop: StopReason
     verdict: Verdict | None = None
     """None when there is no final state to judge (infrastructure) or no scenario."""

@@ -1,0 +1,23 @@
+"""Agents that play episodes, and the user that some of them talk to. Environments are not known here."""
+
+from envscaler.agents.agent import Agent, AgentKind, Briefing, Player
+from envscaler.agents.model_agent import ModelAgent
+from envscaler.agents.plain_agents import NoopAgent, OracleAgent, RandomAgent
+from envscaler.agents.prompting import prompt_digest, system_prompt
+from envscaler.agents.user import STOP_TOKEN, UserSimulator, UserTurn
+
+__all__ = [
+    "STOP_TOKEN",
+    "Agent",
+    "AgentKind",
+    "Briefing",
+    "ModelAgent",
+    "NoopAgent",
+    "OracleAgent",
+    "Player",
+    "RandomAgent",
+    "UserSimulator",
+    "UserTurn",
+    "prompt_digest",
+    "system_prompt",
+]

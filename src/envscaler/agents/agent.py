@@ -1,0 +1,72 @@
+"""What an agent is: it starts one player an episode, and a player answers a conversation with its next message.
+
+Carrying out what it decides, and recording it, is `rollout`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from envscaler.llm.chat import Completion
+from envscaler.messages import Message
+from envscaler.scenario import Scenario
+from envscaler.skeleton import Entity, ToolSpec
+from envscaler.trajectory import Mode
+
+AgentKind = Literal["model", "oracle", "random", "noop"]
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """What an agent may know of an episode before it begins.
+
+    A model is shown the conversation only; the rest is for agents that are not models and for repeatable draws.
+    """
+
+    mode: Mode
+    sample: int
+    seed: int
+    scenario: Scenario | None = None
+    """None in worlds that have no scenarios of ours."""
+    entities: tuple[Entity, ...] = ()
+    language: str = "en"
+
+
+class Player(Protocol):
+    """One agent in one episode."""
+
+    async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
+        """The agent's next message: tool calls, or a message to the user, which ends its turn.
+
+        Args:
+            conversation: system prompt first, then everything that was said and seen.
+
+        Raises:
+            EndpointUnavailable: the model did not answer; infrastructure, not the agent's fault.
+            BudgetExhausted: the limits given do not allow the call.
+        """
+        ...
+
+
+class Agent(Protocol):
+    """Plays any number of episodes side by side."""
+
+    @property
+    def kind(self) -> AgentKind:
+        """Its name in records."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """Name of the model behind it; None when there is none."""
+        ...
+
+    def unplayable(self, scenario: Scenario) -> str | None:
+        """Why it cannot play a scenario at all, in a few words; None when it can."""
+        ...
+
+    def start(self, briefing: Briefing) -> Player:
+        """A player for one episode."""
+        ...
