@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from envscaler.errors import StoreError
@@ -16,8 +17,8 @@ from envscaler.record import SCHEMA_VERSION, Record
 from envscaler.state import JsonValue
 
 
-def write_atomic(path: Path | str, content: bytes | str) -> None:
-    """Replace the file at `path` by `content`, durably; folders on the way are made.
+def write_atomic(path: Path | str, content: bytes | str | Iterable[bytes]) -> None:
+    """Replace the file at `path` by `content`, durably; folders on the way are made. Chunks are written as they come.
 
     A link is written through. Text becomes UTF-8; a lone surrogate, which UTF-8 cannot hold, becomes its `\\u`
     escape, which JSON and Python read back as the same character.
@@ -41,10 +42,13 @@ def write_atomic(path: Path | str, content: bytes | str) -> None:
         raise unwritable(path, error) from error
 
 
-def write_durably(path: Path, content: bytes | str) -> None:
+def write_durably(path: Path, content: bytes | str | Iterable[bytes]) -> None:
     """Write one file and wait until the disk has it; not atomic by itself."""
     with path.open("wb") as file:
-        file.write(utf8(content) if isinstance(content, str) else content)
+        if isinstance(content, str):
+            content = utf8(content)
+        for chunk in (content,) if isinstance(content, bytes) else content:
+            file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
 

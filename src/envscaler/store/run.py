@@ -5,7 +5,7 @@ What a run record says, and which episodes still have to be played, is `rollout`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -13,7 +13,7 @@ from envscaler.errors import StoreError
 from envscaler.record import Record
 from envscaler.store.appending import LineFile
 from envscaler.store.atomic import json_text, versioned, write_atomic
-from envscaler.store.reading import RecordT, read_jsonl, read_record
+from envscaler.store.reading import RecordT, json_object, read_jsonl, read_record, validated
 from envscaler.trajectory import Trajectory
 
 _TRAJECTORIES = "trajectories.jsonl"
@@ -60,13 +60,32 @@ class RunStore:
         """
         self._lines.append(versioned(trajectory))
 
-    def write_trajectories(self, trajectories: Iterator[Trajectory] | tuple[Trajectory, ...]) -> None:
-        """Replace all trajectories, atomically (to bring them into one order, or to drop failed ones)."""
-        from envscaler.store.atomic import json_line, utf8
+    def arrange(self, place: Callable[[Trajectory], tuple[str | int, ...] | None]) -> None:
+        """Bring the trajectories into one order, atomically and without holding them in memory.
 
+        Args:
+            place: where a trajectory belongs; of several with the same place the last one written stays, and one
+                without a place is dropped.
+        """
         self.close()
-        content = b"".join(utf8(json_line(versioned(trajectory))) for trajectory in trajectories)
-        write_atomic(self.path / _TRAJECTORIES, content)
+        path = self.path / _TRAJECTORIES
+        if not path.exists():
+            return
+        spans: dict[tuple[str | int, ...], tuple[int, int]] = {}
+        for start, length, trajectory in self._spans(path):
+            where = place(trajectory)
+            if where is not None:
+                spans[where] = (start, length)
+        write_atomic(path, _copied(path, [spans[where] for where in sorted(spans)]))
+
+    def _spans(self, path: Path) -> Iterator[tuple[int, int, Trajectory]]:
+        start = 0
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.endswith(b"\n") and line.strip():
+                    where = f"{path}, line {number}"
+                    yield start, len(line), validated(json_object(line, where), Trajectory, where)
+                start += len(line)
 
     def read_run(self, kind: type[RecordT]) -> RecordT | None:
         """What run.json holds, as a record of the caller's type; None when there is none yet."""
@@ -88,3 +107,10 @@ class RunStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _copied(path: Path, spans: list[tuple[int, int]]) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for start, length in spans:
+            file.seek(start)
+            yield file.read(length)
