@@ -8,6 +8,7 @@
     ├── BudgetExhausted          a limit on cost, tokens or calls was reached            exit 3
     ├── EndpointUnavailable      the endpoint stayed down for longer than `--patience`   exit 1
     ├── ReplyError               a model's reply could not be used, also after asking again
+    │   └── RequestFailed        the endpoint answers others, but never this one request
     ├── ProgramError             a generated program cannot be assembled or loaded
     ├── NotJson                  a value cannot be written as JSON
     └── SandboxError             the machinery that runs generated code failed: infrastructure
@@ -58,6 +59,11 @@ class ReplyError(EnvScalerError):
 
 class ProgramError(EnvScalerError):
     """A generated program cannot be assembled, analysed or loaded."""
+
+
+class RequestFailed(ReplyError):
+    """The endpoint answers other requests but not this one (too long, always an error). For a pipeline it is a
+    failure of that unit only; for an episode it is infrastructure."""
 
 
 class NotJson(EnvScalerError):

@@ -1,0 +1,18 @@
+"""From a name, an endpoint or a settings file to chat models, an embedding model and a meter."""
+
+from envscaler.models.opened import Models, open_models
+from envscaler.models.probe import EndpointReport, probe_endpoint
+from envscaler.models.settings import CACHED, OFFLINE, SETTINGS_FILE, FamilySettings, ModelSettings, is_local
+
+__all__ = [
+    "CACHED",
+    "OFFLINE",
+    "SETTINGS_FILE",
+    "EndpointReport",
+    "FamilySettings",
+    "ModelSettings",
+    "Models",
+    "is_local",
+    "open_models",
+    "probe_endpoint",
+]

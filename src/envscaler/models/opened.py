@@ -1,0 +1,244 @@
+"""`open_models`: from settings to one chat model per family of roles, an embedding model and a meter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from envscaler.errors import UsageError
+from envscaler.llm.cache import CachedModel, CacheOnlyModel, ReplyCache
+from envscaler.llm.chat import ChatModel
+from envscaler.llm.embedding import EmbeddingModel, NgramEmbedder
+from envscaler.llm.endpoint import Endpoint, public_url
+from envscaler.llm.endpoint_embedder import EndpointEmbedder
+from envscaler.llm.metering import Budget, Meter, MeteredModel, MeterReport
+from envscaler.llm.openai_model import OpenAIModel
+from envscaler.llm.prices import PriceBook
+from envscaler.llm.transport import OutageHook, RetryPolicy, TransportStats
+from envscaler.models.settings import CACHED, OFFLINE, FamilySettings, ModelSettings, is_local
+from envscaler.roles.role import FAMILIES, Family
+
+_UNCACHED: tuple[Family, ...] = ("agent", "user")
+"""Families whose replies are not cached unless asked: rollouts resume from their journal, and a policy that is being
+trained must never be answered from an earlier one."""
+
+
+class Models:
+    """The models of one run; made by `open_models`, used as an async context manager."""
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        *,
+        cache: ReplyCache | None,
+        meter: Meter,
+        offline: ChatModel | None = None,
+        on_outage: OutageHook | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        self.settings = settings
+        self.meter = meter
+        self._cache = cache
+        self._offline = offline
+        self._on_outage = on_outage
+        self._retry = retry or RetryPolicy(patience_s=settings.patience_s)
+        self._prices = PriceBook(settings.prices)
+        self._endpoints: dict[tuple[str, str | None], Endpoint] = {}
+        self._bare: dict[tuple[Any, ...], ChatModel] = {}
+        self._chat: dict[tuple[Family, bool], ChatModel] = {}
+        # All are made at once: what is wrong with the settings is said before any work is done.
+        for family in FAMILIES:
+            self.chat(family)
+        self.embedder: EmbeddingModel = self._embedding_model()
+
+    @property
+    def names(self) -> dict[Family, str]:
+        """Name of the model of each family."""
+        return {family: self.chat(family).name for family in FAMILIES}
+
+    @property
+    def endpoints(self) -> dict[Family, str]:
+        """Public URL of the endpoint of each family that has one."""
+        return {
+            family: public_url(use.base_url)
+            for family in FAMILIES
+            if (use := self.settings.of(family)).base_url is not None and _is_endpoint_model(use.model)
+        }
+
+    @property
+    def transport(self) -> dict[str, TransportStats]:
+        """Counts of requests and faults by endpoint."""
+        return {endpoint.public_url: endpoint.stats for endpoint in self._endpoints.values()}
+
+    def chat(self, family: Family, *, cache: bool | None = None) -> ChatModel:
+        """The chat model of a family.
+
+        Args:
+            cache: whether replies are kept and used again; None: yes, except for agents and simulated users.
+        """
+        cached = (family not in _UNCACHED) if cache is None else cache
+        key = (family, cached)
+        if key not in self._chat:
+            self._chat[key] = self._chat_model(self.settings.of(family), cached)
+        return self._chat[key]
+
+    async def aclose(self) -> None:
+        """Close all connections and the cache; idempotent."""
+        for model in self._bare.values():
+            await model.aclose()
+        await self.embedder.aclose()
+        for endpoint in self._endpoints.values():
+            await endpoint.aclose()
+        if self._cache is not None:
+            self._cache.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _chat_model(self, use: FamilySettings, cached: bool) -> ChatModel:
+        name = use.model or OFFLINE
+        if name == OFFLINE:
+            return MeteredModel(self._offline_model(), self.meter, cost_of=lambda usage: 0.0)
+        if name == CACHED or name.startswith(f"{CACHED}:"):
+            if self._cache is None:
+                raise UsageError(f"--model {name}: this command keeps no reply cache")
+            return CacheOnlyModel(
+                self._cache, model=name.removeprefix(CACHED).lstrip(":") or None, on_reuse=self.meter.count_reused
+            )
+        if use.base_url is None:
+            raise UsageError(
+                f"--model {name}: say where it is, with --base-url URL or OPENAI_BASE_URL"
+                f" (`{OFFLINE}` is the model that needs no endpoint)"
+            )
+        bare = self._endpoint_model(use, name)
+        budget = self.meter.budget
+        if budget.max_cost is not None and not self._prices.known(model=name, base_url=use.base_url):
+            raise UsageError(
+                f"--max-cost: the price of {name} at {public_url(use.base_url)} is not known; "
+                f'give it in envscaler.toml ([prices."{name}"] input = …, output = …, in dollars per million tokens), '
+                "or limit tokens with --max-tokens"
+            )
+        metered = MeteredModel(bare, self.meter, cost_of=bare.cost_of)
+        if self._cache is None or not cached:
+            return metered
+        sampling = (use.sampling or self.settings.sampling).model_dump(exclude_defaults=True)
+        body = self._extra_body(use.base_url)
+        scope = {"endpoint": public_url(use.base_url), "sampling": sampling, "body": body}
+        return CachedModel(metered, self._cache, scope=scope, on_reuse=self.meter.count_reused)
+
+    def _endpoint_model(self, use: FamilySettings, name: str) -> OpenAIModel:
+        assert use.base_url is not None
+        api_key = use.api_key.get_secret_value() if use.api_key is not None else None
+        sampling = use.sampling or self.settings.sampling
+        key = (use.base_url, api_key, name, sampling.model_dump_json())
+        model = self._bare.get(key)
+        if not isinstance(model, OpenAIModel):
+            model = OpenAIModel(
+                self._endpoint(use.base_url, api_key),
+                name,
+                sampling=sampling,
+                body=self._extra_body(use.base_url),
+                prices=self._prices,
+            )
+            self._bare[key] = model
+        return model
+
+    def _offline_model(self) -> ChatModel:
+        key = (OFFLINE,)
+        if key not in self._bare:
+            if self._offline is None:
+                # Imported late: its domains take time to load, and not every run uses it.
+                from envscaler.offline import OfflineModel
+
+                self._offline = OfflineModel()
+            self._bare[key] = self._offline
+        return self._bare[key]
+
+    def _endpoint(self, base_url: str, api_key: str | None) -> Endpoint:
+        if api_key is None and not is_local(base_url):
+            raise UsageError(
+                f"{public_url(base_url)} needs a key: set OPENAI_API_KEY, or api_key in envscaler.toml "
+                "beside the base_url it belongs to"
+            )
+        key = (base_url, api_key)
+        if key not in self._endpoints:
+            settings = self.settings
+            common = base_url == settings.base_url
+            self._endpoints[key] = Endpoint(
+                base_url,
+                api_key=api_key,
+                headers={name: value.get_secret_value() for name, value in settings.headers.items()} if common else {},
+                timeout_s=settings.timeout_s,
+                max_in_flight=settings.max_in_flight,
+                retry=self._retry,
+                on_outage=self._on_outage,
+            )
+        return self._endpoints[key]
+
+    def _extra_body(self, base_url: str) -> dict[str, Any]:
+        return self.settings.body if base_url == self.settings.base_url else {}
+
+    def _embedding_model(self) -> EmbeddingModel:
+        settings = self.settings
+        if settings.embedding_model is None:
+            return NgramEmbedder()
+        base_url = settings.embedding_base_url or settings.base_url
+        if base_url is None:
+            raise UsageError(f"embedding_model {settings.embedding_model}: say where it is, with embedding_base_url")
+        secret = settings.embedding_api_key or (settings.api_key if base_url == settings.base_url else None)
+        endpoint = self._endpoint(base_url, secret.get_secret_value() if secret is not None else None)
+        return EndpointEmbedder(endpoint, settings.embedding_model)
+
+
+def open_models(
+    settings: ModelSettings,
+    *,
+    cache_path: Path | None = None,
+    budget: Budget | None = None,
+    earlier: MeterReport | None = None,
+    offline: ChatModel | None = None,
+    on_outage: OutageHook | None = None,
+    retry: RetryPolicy | None = None,
+) -> Models:
+    """Open the models that settings name. Nothing is sent before the first request.
+
+    Args:
+        cache_path: SQLite file of replies; None: replies are not kept. It is made when a model needs it.
+        budget: limits of this run.
+        earlier: use of the runs that this one resumes, for `Models.meter.total()`.
+        offline: what answers for `offline`; None: the embedded model.
+        on_outage: told when an endpoint is down, again from time to time, and when it is back.
+        retry: how failed requests are tried again; None: the default with the patience of the settings.
+
+    Raises:
+        UsageError: if the settings cannot work: no base URL, no key, no price for a cost limit, no cache to read.
+        StoreError: if the cache cannot be opened.
+    """
+    specs = {settings.of(family).model or OFFLINE for family in FAMILIES}
+    only_cache = all(spec == OFFLINE or spec.startswith(CACHED) for spec in specs)
+    cache = None
+    if cache_path is not None and specs != {OFFLINE}:
+        cache = ReplyCache(cache_path, create=not only_cache)
+    try:
+        return Models(
+            settings,
+            cache=cache,
+            meter=Meter(budget, earlier=earlier),
+            offline=offline,
+            on_outage=on_outage,
+            retry=retry,
+        )
+    except UsageError:
+        if cache is not None:
+            cache.close()
+        raise
+
+
+def _is_endpoint_model(name: str | None) -> bool:
+    return name is not None and name not in (OFFLINE, CACHED) and not name.startswith(f"{CACHED}:")
