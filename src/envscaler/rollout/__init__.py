@@ -1,0 +1,31 @@
+"""Episodes: an agent in a World, many of them side by side, recorded, resumed and scored."""
+
+from envscaler.rollout.play import Episode, play, play_episode
+from envscaler.rollout.report import RolloutReport, RunRecord, Skipped
+from envscaler.rollout.run import open_run, run_rollout
+from envscaler.rollout.scenario_world import ScenarioWorld
+from envscaler.rollout.scores import Mean, Scores, ScoreTable, scores
+from envscaler.rollout.settings import STEP_LIMITS, RolloutSettings
+from envscaler.rollout.world import Identity, Opening, Score, World
+
+__all__ = [
+    "STEP_LIMITS",
+    "Episode",
+    "Identity",
+    "Mean",
+    "Opening",
+    "RolloutReport",
+    "RolloutSettings",
+    "RunRecord",
+    "ScenarioWorld",
+    "Score",
+    "ScoreTable",
+    "Scores",
+    "Skipped",
+    "World",
+    "open_run",
+    "play",
+    "play_episode",
+    "run_rollout",
+    "scores",
+]

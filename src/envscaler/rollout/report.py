@@ -1,0 +1,71 @@
+"""What a run of rollouts was and what came of it, as records. How they are shown is the command line's business."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from envscaler.record import Record
+from envscaler.rollout.scores import Scores, ScoreTable
+from envscaler.rollout.settings import RolloutSettings
+from envscaler.skeleton import ModelUse
+
+OFFLINE_NOTE = "the offline agent plays the recorded plan; not a model's score"
+
+
+class Skipped(Record):
+    """A scenario that the run did not play."""
+
+    env_id: str
+    scenario_id: str | None
+    """None: the whole environment."""
+    reason: str
+
+
+class RunRecord(Record):
+    """run.json."""
+
+    id: str
+    library: Path
+    """Folder of the library whose scenarios were played."""
+    settings: RolloutSettings
+    models: dict[str, str] = {}
+    """Model name of each role family that takes part (agent, user)."""
+    prompts: dict[str, str] = {}
+    """Digest of each prompt file used."""
+    isolation: Literal["hardened", "portable"] | None = None
+    """How well the sandbox was isolated where the episodes were played; None when none was played yet."""
+    missing_isolation: tuple[str, ...] = ()
+    note: str | None = None
+    """What a reader of the scores has to know."""
+    status: Literal["running", "complete", "stopped"] = "running"
+    """`running` also when it was killed; `stopped`: by a budget or an endpoint that stayed down."""
+    planned: int = 0
+    """Episodes asked for, the skipped ones left out."""
+    scores: ScoreTable = ScoreTable()
+    skipped: tuple[Skipped, ...] = ()
+    spent: ModelUse = ModelUse()
+    """What the last invocation spent; replies from the cache cost nothing. What all replies cost stands in
+    `scores.total.use`."""
+
+
+class RolloutReport(Record):
+    """What one call of `run_rollout` did."""
+
+    run: Path
+    """Folder of the run."""
+    record: RunRecord
+    played: int
+    """Episodes played now."""
+    resumed: int
+    """Episodes that were there already."""
+
+    @property
+    def scores(self) -> Scores:
+        """Scores of all episodes of the run."""
+        return self.record.scores.total
+
+    @property
+    def unfinished(self) -> int:
+        """Episodes that the machinery cut short; the same command plays them again."""
+        return sum(self.scores.stops.get(stop, 0) for stop in ("infrastructure", "budget"))

@@ -1,0 +1,342 @@
+"""`run_rollout`: plays scenarios × samples side by side, journals each episode, resumes, and scores what is there.
+
+Results never depend on the order in which episodes end. What one episode is stands in `play`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAgent, UserSimulator, prompt_digest
+from envscaler.agents.model_agent import OFFLINE
+from envscaler.engine import NullProgress, Progress, bounded_map
+from envscaler.env import Library, ResetChecks
+from envscaler.errors import BudgetExhausted, EndpointUnavailable, EnvScalerError, ProgramError, UsageError
+from envscaler.roles.role import USER_TURN, Prompts
+from envscaler.rollout.play import Episode, play_episode
+from envscaler.rollout.report import OFFLINE_NOTE, RolloutReport, RunRecord, Skipped
+from envscaler.rollout.scenario_world import ScenarioWorld
+from envscaler.rollout.scores import UNFINISHED, scores
+from envscaler.rollout.settings import RolloutSettings, run_id
+from envscaler.sandbox import Sandbox
+from envscaler.scenario import Scenario
+from envscaler.skeleton import EnvSkeleton, ModelUse
+from envscaler.store import RunStore
+from envscaler.trajectory import Sampling, Trajectory
+
+if TYPE_CHECKING:
+    from envscaler.models import Models
+
+STAGE = "rollout"
+
+_Key = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class _Assignment:
+    """One episode to be played."""
+
+    skeleton: EnvSkeleton
+    scenario: Scenario
+    sample: int
+
+
+@dataclass
+class _Plan:
+    """What is asked for, and why some of it is not played."""
+
+    playable: list[tuple[EnvSkeleton, Scenario]] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    order: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def skip(self, skeleton: EnvSkeleton, scenario: Scenario | None, reason: str) -> None:
+        self.skipped.append(
+            Skipped(env_id=skeleton.id, scenario_id=scenario.id if scenario is not None else None, reason=reason)
+        )
+
+
+async def run_rollout(
+    library: Library,
+    settings: RolloutSettings,
+    models: Models | None = None,
+    prompts: Prompts | None = None,
+    progress: Progress | None = None,
+) -> RolloutReport:
+    """Play a library's scenarios and record every episode.
+
+    Killed at any moment, the same call plays what is missing and ends with the same run. Episodes that a failure of
+    the machinery cut short are played again.
+
+    Args:
+        models: needed by the model agent and by conversations.
+        prompts: prompt files of the simulated user; None: the package's.
+
+    Raises:
+        UsageError: for unknown environments, a library without scenarios, or a run folder of something else.
+        BudgetExhausted: a limit was reached; what is finished is kept and the same call goes on.
+        EndpointUnavailable: the endpoint stayed down; likewise.
+    """
+    prompts = prompts if prompts is not None else Prompts()
+    progress = progress if progress is not None else NullProgress()
+    run = _Run(library, settings, models, prompts, progress)
+    return await run.play_all()
+
+
+class _Run:
+    def __init__(
+        self,
+        library: Library,
+        settings: RolloutSettings,
+        models: Models | None,
+        prompts: Prompts,
+        progress: Progress,
+    ) -> None:
+        self.library = library
+        self.settings = settings
+        self.models = models
+        self.prompts = prompts
+        self.progress = progress
+        self.agent = _agent(settings, models)
+        self.plan = _plan(library, settings, self.agent)
+        self.record = self._opening_record()
+        folder = settings.out if settings.out is not None else library.store.run(self.record.id).path
+        self.store = RunStore(folder)
+        self.halt: EnvScalerError | None = None
+        self.reset_checks = ResetChecks()
+        self.unplayable: dict[tuple[str, str], str] = {}
+
+    async def play_all(self) -> RolloutReport:
+        self._claim_folder()
+        done = self._done()
+        missing = [
+            _Assignment(skeleton, scenario, sample)
+            for skeleton, scenario in self.plan.playable
+            for sample in range(self.settings.samples)
+            if (skeleton.id, scenario.id, sample) not in done
+        ]
+        planned = len(self.plan.playable) * self.settings.samples
+        self.progress.stage(STAGE, planned)
+        self.progress.advance(STAGE, planned - len(missing))
+        played = 0
+        with self.store:
+            if missing:
+                async with Sandbox() as sandbox:
+                    self.record = self.record.model_copy(
+                        update={
+                            "isolation": sandbox.isolation.level,
+                            "missing_isolation": tuple(sandbox.isolation.missing),
+                        }
+                    )
+                    played = await self._play(missing, sandbox)
+        report = self._finish(planned, played, planned - len(missing))
+        if self.halt is not None:
+            raise self.halt
+        return report
+
+    async def _play(self, missing: list[_Assignment], sandbox: Sandbox) -> int:
+        played = 0
+
+        async def one(assignment: _Assignment) -> int:
+            place = (assignment.skeleton.id, assignment.scenario.id)
+            if place in self.unplayable:
+                self.progress.advance(STAGE)
+                return 0
+            try:
+                episode = await self._episode(assignment, sandbox)
+            except ProgramError as error:
+                self.unplayable[place] = f"the program cannot be used: {error}"
+                self.progress.advance(STAGE)
+                return 0
+            # Written when it ends, not when its turn comes: a kill must not lose an episode that is over.
+            self.store.append(episode.trajectory)
+            self.progress.advance(STAGE)
+            if isinstance(episode.failure, BudgetExhausted | EndpointUnavailable):
+                self.halt = self.halt or episode.failure
+            return 1
+
+        async with aclosing(bounded_map(one, self._until_halted(missing), limit=self.settings.concurrency)) as ended:
+            async for count in ended:
+                played += count
+        return played
+
+    def _until_halted(self, missing: list[_Assignment]) -> Iterator[_Assignment]:
+        for assignment in missing:
+            if self.halt is not None:
+                return
+            yield assignment
+
+    async def _episode(self, assignment: _Assignment, sandbox: Sandbox) -> Episode:
+        skeleton, scenario, sample = assignment.skeleton, assignment.scenario, assignment.sample
+        user = None
+        if self.settings.mode == "conversation":
+            user = UserSimulator(
+                _models(self.models, "a conversation needs a model for its user").chat("user"),
+                scenario,
+                prompts=self.prompts,
+                sample=sample,
+                language=skeleton.origin.language,
+            )
+        world = ScenarioWorld(
+            skeleton,
+            scenario,
+            sandbox,
+            user=user,
+            sample=sample,
+            agent_seed=self.settings.seed,
+            observations=self.settings.observations,
+            reset_checks=self.reset_checks,
+        )
+        return await play_episode(
+            world, self.agent, step_limit=self.settings.turns, sampling=_sampling(self.models, self.settings)
+        )
+
+    def _opening_record(self) -> RunRecord:
+        settings = self.settings
+        names: dict[str, str] = {}
+        digests = {}
+        if settings.agent == "model":
+            names["agent"] = self.agent.model or ""
+            digests[f"agent.{settings.mode}"] = prompt_digest(settings.mode)
+        if settings.mode == "conversation":
+            names["user"] = _models(self.models, "a conversation needs a model for its user").chat("user").name
+            digests[USER_TURN.name] = self.prompts.digest(USER_TURN)
+        return RunRecord(
+            id=settings.out.name if settings.out is not None else run_id(settings, names, digests),
+            library=self.library.path.resolve(),
+            settings=settings,
+            models=names,
+            prompts=digests,
+            note=OFFLINE_NOTE if names.get("agent") == OFFLINE else None,
+        )
+
+    def _claim_folder(self) -> None:
+        """
+        Raises:
+            UsageError: if the folder holds a run of something else.
+        """
+        earlier = self.store.read_run(RunRecord)
+        if earlier is None:
+            if self.store.exists:
+                raise UsageError(
+                    f"{self.store.path} has trajectories but no run.json, so that it cannot be resumed; "
+                    "name another folder with --out"
+                )
+            self.store.write_run(self.record)
+            return
+        for what, before, now in (
+            *((name, earlier.settings.pins()[name], value) for name, value in self.settings.pins().items()),
+            ("models", earlier.models, self.record.models),
+            ("prompts", earlier.prompts, self.record.prompts),
+        ):
+            if before != now:
+                raise UsageError(
+                    f"{self.store.path} is a run with {what} {before!r}, not {now!r}; name another folder with --out"
+                )
+        self.record = self.record.model_copy(
+            update={"isolation": earlier.isolation, "missing_isolation": earlier.missing_isolation}
+        )
+
+    def _done(self) -> set[_Key]:
+        digests = {
+            (skeleton.id, scenario.id): (skeleton.digest, scenario.digest) for skeleton, scenario in self.plan.playable
+        }
+        done: set[_Key] = set()
+        for trajectory in self.store.trajectories():
+            key = (trajectory.env_id, trajectory.scenario_id, trajectory.sample)
+            current = digests.get(key[:2]) == (trajectory.env_digest, trajectory.scenario_digest)
+            # The last line of an episode counts; a failed one may follow a finished one of a stale scenario.
+            if current and trajectory.stop not in UNFINISHED:
+                done.add(key)
+        return done
+
+    def _finish(self, planned: int, played: int, resumed: int) -> RolloutReport:
+        if played:
+            self.store.arrange(self._place)
+        skipped = [
+            *self.plan.skipped,
+            *(
+                Skipped(env_id=env_id, scenario_id=scenario_id, reason=reason)
+                for (env_id, scenario_id), reason in sorted(self.unplayable.items())
+            ),
+        ]
+        self.record = self.record.model_copy(
+            update={
+                "status": "complete" if self.halt is None else "stopped",
+                "planned": planned - len(self.unplayable) * self.settings.samples,
+                "scores": scores(self.store.trajectories()),
+                "skipped": tuple(skipped),
+                "spent": _spent(self.models),
+            }
+        )
+        self.store.write_run(self.record)
+        return RolloutReport(run=self.store.path, record=self.record, played=played, resumed=resumed)
+
+    def _place(self, trajectory: Trajectory) -> tuple[str | int, ...]:
+        # Scenarios that are no longer in the library come after those that are.
+        index = self.plan.order.get((trajectory.env_id, trajectory.scenario_id), 1 << 30)
+        return trajectory.env_id, index, trajectory.scenario_id, trajectory.sample
+
+
+def _agent(settings: RolloutSettings, models: Models | None) -> Agent:
+    if settings.agent == "oracle":
+        return OracleAgent()
+    if settings.agent == "random":
+        return RandomAgent(settings.random_calls)
+    if settings.agent == "noop":
+        return NoopAgent()
+    return ModelAgent(_models(models, "the model agent needs a model").chat("agent"))
+
+
+def _models(models: Models | None, why: str) -> Models:
+    if models is None:
+        raise UsageError(f"{why}; name one with --model")
+    return models
+
+
+def _sampling(models: Models | None, settings: RolloutSettings) -> Sampling:
+    if models is None or settings.agent != "model":
+        return Sampling()
+    return models.settings.of("agent").sampling or Sampling()
+
+
+def _spent(models: Models | None) -> ModelUse:
+    return models.meter.report().spent if models is not None else ModelUse()
+
+
+def _plan(library: Library, settings: RolloutSettings, agent: Agent) -> _Plan:
+    plan = _Plan()
+    found = False
+    for env_id in settings.env_ids if settings.env_ids is not None else library.env_ids:
+        skeleton = library.skeleton(env_id)
+        scenarios = library.scenarios(env_id)
+        plan.order.update({(env_id, scenario.id): index for index, scenario in enumerate(scenarios)})
+        if not scenarios:
+            plan.skip(skeleton, None, "it has no scenarios")
+        for scenario in scenarios[: settings.scenarios_per_env]:
+            found = True
+            reason = (
+                "made for another version of the program"
+                if scenario.env_digest != skeleton.digest
+                else agent.unplayable(scenario)
+            )
+            if reason is None:
+                plan.playable.append((skeleton, scenario))
+            else:
+                plan.skip(skeleton, scenario, reason)
+    if not found:
+        raise UsageError(f"{library.path} has no scenarios to play; make some with: envscaler scenarios {library.path}")
+    return plan
+
+
+def open_run(path: Path | str) -> tuple[RunStore, RunRecord | None]:
+    """A run's folder and its record; None when it was killed before it was written.
+
+    Raises:
+        StoreError: if there is no run.
+    """
+    store = RunStore.open(path)
+    return store, store.read_run(RunRecord)

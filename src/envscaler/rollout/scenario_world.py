@@ -1,0 +1,107 @@
+"""`ScenarioWorld`: one episode of a scenario of our own, with a simulated user where the mode is conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from envscaler.agents import Briefing, UserSimulator, system_prompt
+from envscaler.env import AsyncToolEnv, ObservationStyle, ResetChecks, observations_of
+from envscaler.errors import ReplyError
+from envscaler.messages import Message, ToolCall, ToolMessage, UserMessage
+from envscaler.rollout.world import Identity, Opening, Score
+from envscaler.sandbox import Sandbox
+from envscaler.scenario import Scenario
+from envscaler.skeleton import EnvSkeleton, ModelUse, ToolSpec
+from envscaler.trajectory import StopReason
+
+
+class ScenarioWorld:
+    """Plays a scenario in an `AsyncToolEnv`.
+
+    Source: paper section 5. Without a user the task is the first message and a message without tool calls ends the
+    episode; with one the user reveals the task and ends it.
+    """
+
+    def __init__(
+        self,
+        skeleton: EnvSkeleton,
+        scenario: Scenario,
+        sandbox: Sandbox,
+        *,
+        user: UserSimulator | None = None,
+        sample: int = 0,
+        agent_seed: int = 0,
+        observations: ObservationStyle | None = None,
+        reset_checks: ResetChecks | None = None,
+    ) -> None:
+        """
+        Args:
+            user: the simulated user; with one the mode is conversation.
+            agent_seed: seed of agents that draw; the session's seed is the scenario's.
+            observations: None: the style that suits where the environment comes from.
+        """
+        self._env = AsyncToolEnv(
+            skeleton,
+            scenario,
+            sandbox,
+            observations=observations if observations is not None else observations_of(skeleton),
+            reset_checks=reset_checks,
+        )
+        self._user = user
+        self._opened = False
+        self.briefing = Briefing(
+            mode="non-conversation" if user is None else "conversation",
+            sample=sample,
+            seed=agent_seed,
+            scenario=scenario,
+            entities=skeleton.entities,
+            language=skeleton.origin.language,
+        )
+        self.identity = Identity(
+            world="scenario",
+            env_id=skeleton.id,
+            scenario_id=scenario.id,
+            env_digest=skeleton.digest,
+            scenario_digest=scenario.digest,
+            seed=scenario.seed,
+        )
+
+    @property
+    def state_digest(self) -> str | None:
+        return self._env.digest if self._opened else None
+
+    @property
+    def use(self) -> Mapping[str, ModelUse]:
+        return {"user_turn": self._user.use} if self._user is not None else {}
+
+    async def open(self) -> Opening:
+        task, _ = await self._env.reset()
+        self._opened = True
+        if self._user is not None:
+            first = await self._user.speak(())
+            if not first.text:
+                raise ReplyError("user_turn: the user ended the conversation before it began")
+            task = first.text
+        prompt = system_prompt(self._env.skeleton.doc, self.briefing.mode)
+        return Opening(system_prompt=prompt, user=UserMessage(content=task))
+
+    def tools(self, turn: int) -> tuple[ToolSpec, ...]:
+        return self._env.tools
+
+    async def call(self, call: ToolCall) -> ToolMessage:
+        return await self._env.carry_out(call)
+
+    async def next_turn(self, conversation: Sequence[Message]) -> UserMessage | StopReason:
+        if self._user is None:
+            return StopReason.FINISHED
+        answer = await self._user.speak(conversation)
+        if answer.stopped or not answer.text:
+            return StopReason.USER_STOPPED
+        return UserMessage(content=answer.text)
+
+    async def score(self) -> Score:
+        return Score(verdict=await self._env.verify())
+
+    async def close(self) -> None:
+        self._opened = False
+        await self._env.close()

@@ -1,0 +1,69 @@
+"""`RolloutSettings`: everything that decides which episodes a run plays and how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from envscaler.agents import AgentKind
+from envscaler.env import ObservationStyle
+from envscaler.record import Record
+from envscaler.state import digest
+from envscaler.trajectory import Mode
+
+STEP_LIMITS: dict[Mode, int] = {"non-conversation": 30, "conversation": 40}
+"""The agent's turns at most, unless told otherwise (paper section 5)."""
+
+
+class RolloutSettings(Record):
+    """What a run plays."""
+
+    agent: AgentKind = "model"
+    samples: int = Field(default=1, ge=1)
+    """Episodes of each scenario. More of them extend a run that is there."""
+    mode: Mode = "non-conversation"
+    step_limit: int | None = Field(default=None, ge=1)
+    """The agent's turns at most; None: that of the mode."""
+    seed: int = 0
+    """Seed of agents that draw. Sessions have the seeds of their scenarios."""
+    observations: ObservationStyle | None = None
+    """None: what suits where an environment comes from."""
+    random_calls: int = Field(default=10, ge=1)
+    """Calls at most of the random agent."""
+
+    env_ids: tuple[str, ...] | None = None
+    """Environments to play; None: all."""
+    scenarios_per_env: int | None = Field(default=None, ge=1)
+    """Only the first so many scenarios of each environment; None: all."""
+    out: Path | None = None
+    """Folder of the run; None: one in the library, named after what is played."""
+    concurrency: int = Field(default=32, ge=1)
+    """Episodes side by side. Has no influence on results."""
+
+    @property
+    def turns(self) -> int:
+        """The step limit in force."""
+        return self.step_limit if self.step_limit is not None else STEP_LIMITS[self.mode]
+
+    def pins(self) -> dict[str, str | int | None]:
+        """What has to be equal for two episodes to belong to one run."""
+        return {
+            "agent": self.agent,
+            "mode": self.mode,
+            "step_limit": self.turns,
+            "seed": self.seed,
+            "observations": self.observations,
+            "random_calls": self.random_calls if self.agent == "random" else None,
+        }
+
+
+def run_id(settings: RolloutSettings, models: dict[str, str], prompts: dict[str, str]) -> str:
+    """A readable name for a run, the same whenever the same thing is asked for."""
+    name = models.get("agent", settings.agent)
+    readable = "".join(char if char.isalnum() or char in "._-" else "-" for char in name)[:60].strip("-._")
+    parts: list[str] = [settings.agent, readable] if settings.agent == "model" else [settings.agent]
+    if settings.mode == "conversation":
+        parts.append("conversation")
+    pins = digest({"settings": settings.pins(), "models": models, "prompts": prompts})[:8]
+    return "-".join([*parts, pins])
