@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from envscaler.errors import EndpointUnavailable, ReplyError
-from envscaler.llm.chat import Completion, FinishReason, ModelRequest
+from envscaler.llm.chat import Completion, FinishReason
+from envscaler.llm.scripted import Scripted, ScriptedModel
 from envscaler.messages import AssistantMessage, ToolCall
 from envscaler.roles.ask import ask
 from envscaler.roles.role import FILTER_TASK, USER_TURN, WRITE_CHECK, Prompts
@@ -27,28 +26,6 @@ GOOD = '{"reason": "Bookings persist.", "stateful": true}'
 TASK = FilterTaskInputs(task="Book table 4.")
 
 
-class Scripted:
-    """Answers with the completions given, in their order, and keeps the requests."""
-
-    def __init__(self, replies: Sequence[str | Completion | Exception]) -> None:
-        self._replies = list(replies)
-        self.requests: list[ModelRequest] = []
-
-    @property
-    def name(self) -> str:
-        return "scripted"
-
-    async def complete(self, request: ModelRequest) -> Completion:
-        self.requests.append(request)
-        reply = self._replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply if isinstance(reply, Completion) else completion(reply)
-
-    async def aclose(self) -> None:
-        return None
-
-
 def completion(text: str, finish: FinishReason = "stop", **fields: object) -> Completion:
     return Completion(
         message=AssistantMessage(content=text, **fields),  # type: ignore[arg-type]
@@ -59,15 +36,19 @@ def completion(text: str, finish: FinishReason = "stop", **fields: object) -> Co
     )
 
 
+def scripted(replies: list[Scripted]) -> ScriptedModel:
+    return ScriptedModel([completion(reply) if isinstance(reply, str) else reply for reply in replies])
+
+
 async def test_a_usable_reply_needs_one_question() -> None:
-    model = Scripted([GOOD])
+    model = scripted([GOOD])
     answer = await ask(model, FILTER_TASK, TASK, prompts=Prompts())
     assert answer.reply == FilterTaskReply(reason="Bookings persist.", stateful=True)
     assert (answer.attempts, answer.mended, answer.use.calls) == (1, False, 1)
 
 
 async def test_a_request_carries_role_inputs_schema_sampling_and_sample() -> None:
-    model = Scripted([GOOD])
+    model = scripted([GOOD])
     await ask(model, FILTER_TASK, TASK, prompts=Prompts(), sample=3, sampling=Sampling(temperature=0.7))
     (request,) = model.requests
     assert (request.role, request.inputs) == ("filter_task", TASK)
@@ -77,7 +58,7 @@ async def test_a_request_carries_role_inputs_schema_sampling_and_sample() -> Non
 
 
 async def test_a_fault_goes_back_by_name_and_the_use_of_all_attempts_is_summed() -> None:
-    model = Scripted(['{"reason": "x"}', '{"reason": "x", "stateful": "maybe"}', GOOD])
+    model = scripted(['{"reason": "x"}', '{"reason": "x", "stateful": "maybe"}', GOOD])
     answer = await ask(model, FILTER_TASK, TASK, prompts=Prompts())
     assert answer.attempts == 3
     assert (answer.use.calls, answer.use.input_tokens, answer.use.cost_usd) == (3, 300, 1.5)
@@ -87,7 +68,7 @@ async def test_a_fault_goes_back_by_name_and_the_use_of_all_attempts_is_summed()
 
 
 async def test_only_the_last_bad_reply_goes_back() -> None:
-    model = Scripted(["first nonsense", "second nonsense", GOOD])
+    model = scripted(["first nonsense", "second nonsense", GOOD])
     await ask(model, FILTER_TASK, TASK, prompts=Prompts())
     contents = [message.content for message in model.requests[2].messages]
     assert "second nonsense" in contents
@@ -96,14 +77,14 @@ async def test_only_the_last_bad_reply_goes_back() -> None:
 
 
 async def test_after_the_last_attempt_the_fault_is_a_reply_error() -> None:
-    model = Scripted(["no", "no", GOOD])
+    model = scripted(["no", "no", GOOD])
     with pytest.raises(ReplyError, match=r"filter_task: it holds no JSON object \(after 2 attempts\)"):
         await ask(model, FILTER_TASK, TASK, prompts=Prompts(), attempts=2)
     assert len(model.requests) == 2
 
 
 async def test_a_doubt_of_the_caller_goes_back_like_a_fault() -> None:
-    model = Scripted([GOOD, '{"reason": "A joke.", "stateful": false}'])
+    model = scripted([GOOD, '{"reason": "A joke.", "stateful": false}'])
     answer = await ask(
         model,
         FILTER_TASK,
@@ -115,14 +96,24 @@ async def test_a_doubt_of_the_caller_goes_back_like_a_fault() -> None:
     assert "tables are no state here" in model.requests[1].messages[-1].content
 
 
+async def test_a_doubt_may_try_the_reply_out_first() -> None:
+    async def tried(reply: FilterTaskReply) -> str | None:
+        return "it did not run" if reply.stateful else None
+
+    model = scripted([GOOD, '{"reason": "A joke.", "stateful": false}'])
+    answer = await ask(model, FILTER_TASK, TASK, prompts=Prompts(), doubt=tried)
+    assert answer.attempts == 2
+    assert "it did not run" in model.requests[1].messages[-1].content
+
+
 async def test_fields_too_many_are_left_out_and_counted_as_mended() -> None:
-    model = Scripted(['{"thoughts": "hm", "reason": "Bookings persist.", "stateful": true}'])
+    model = scripted(['{"thoughts": "hm", "reason": "Bookings persist.", "stateful": true}'])
     answer = await ask(model, FILTER_TASK, TASK, prompts=Prompts())
     assert (answer.attempts, answer.mended) == (1, True)
 
 
 async def test_a_reply_with_a_field_too_many_and_one_too_few_is_asked_for_again() -> None:
-    model = Scripted(['{"thoughts": "hm", "stateful": true}', GOOD])
+    model = scripted(['{"thoughts": "hm", "stateful": true}', GOOD])
     await ask(model, FILTER_TASK, TASK, prompts=Prompts())
     fault = model.requests[1].messages[-1].content
     assert "reason: Field required" in fault
@@ -140,7 +131,7 @@ async def test_a_reply_with_a_field_too_many_and_one_too_few_is_asked_for_again(
     ],
 )
 async def test_a_reply_that_holds_nothing_is_asked_for_again(bad: Completion, fault: str) -> None:
-    model = Scripted([bad, GOOD])
+    model = scripted([bad, GOOD])
     assert (await ask(model, FILTER_TASK, TASK, prompts=Prompts())).attempts == 2
     quoted, question = model.requests[1].messages[-2:]
     assert fault in question.content
@@ -151,7 +142,7 @@ async def test_a_reply_that_holds_nothing_is_asked_for_again(bad: Completion, fa
 
 async def test_code_is_asked_for_without_a_schema_and_read_from_its_fence() -> None:
     source = "def check_func(final_state: dict) -> bool:\n    return True\n"
-    model = Scripted([f"Here:\n```python\n{source}```"])
+    model = scripted([f"Here:\n```python\n{source}```"])
     inputs = WriteCheckInputs(
         description=EnvDescription(summary="Tool rental counter", introduction="Lends tools."),
         entities=(),
@@ -171,13 +162,13 @@ async def test_code_is_asked_for_without_a_schema_and_read_from_its_fence() -> N
 
 
 async def test_text_is_taken_as_it_is() -> None:
-    model = Scripted(["I need a drill {now}."])
+    model = scripted(["I need a drill {now}."])
     inputs = UserTurnInputs(task="Lend me a drill.", profile=None, stop_token="###STOP###")
     assert (await ask(model, USER_TURN, inputs, prompts=Prompts())).reply.text == "I need a drill {now}."
 
 
 async def test_a_transport_failure_is_not_asked_again() -> None:
-    model = Scripted([EndpointUnavailable("down"), GOOD])
+    model = scripted([EndpointUnavailable("down"), GOOD])
     with pytest.raises(EndpointUnavailable):
         await ask(model, FILTER_TASK, TASK, prompts=Prompts())
     assert len(model.requests) == 1
