@@ -1,0 +1,75 @@
+"""A trajectory as the messages that trainers take, and whether it is well formed enough to learn from.
+
+Which trajectories are exported, and into which file, is not this module's business.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from envscaler.messages import AssistantMessage, ToolMessage
+from envscaler.trajectory import Trajectory
+
+Row = dict[str, Any]
+"""One line of a training file."""
+
+
+def chat_row(trajectory: Trajectory) -> Row:
+    """`messages` and `tools` in OpenAI's form as TRL and others read it.
+
+    Arguments are objects, because templates encode a string a second time; keys without a value are left out, because
+    a null would be learned.
+    """
+    messages: list[Row] = [{"role": "system", "content": trajectory.system_prompt}]
+    for step in trajectory.steps:
+        if step.user is not None:
+            messages.append({"role": "user", "content": step.user.content})
+        messages.append(_assistant(step.assistant))
+        messages += [_tool(observation) for observation in step.observations]
+    return {"messages": messages, "tools": [tool.to_openai() for tool in trajectory.tools]}
+
+
+def format_fault(trajectory: Trajectory) -> str | None:
+    """What keeps a trajectory from being a well-formed conversation; None when nothing does."""
+    if not trajectory.system_prompt:
+        return "no system prompt"
+    if not trajectory.steps or trajectory.steps[0].user is None:
+        return "no conversation"
+    names = {tool.name for tool in trajectory.tools}
+    for index, step in enumerate(trajectory.steps):
+        message = step.assistant
+        last = index == len(trajectory.steps) - 1
+        if not message.tool_calls and not message.content.strip():
+            return "an empty message"
+        if any(call.malformed is not None for call in message.tool_calls):
+            return "a call whose arguments are no JSON object"
+        if any(call.name not in names for call in message.tool_calls):
+            return "a call to a tool that does not exist"
+        if [call.id for call in message.tool_calls] != [seen.tool_call_id for seen in step.observations]:
+            return "a call without its observation"
+        if last and message.tool_calls:
+            return "no final message"
+        if not last and not message.tool_calls and trajectory.steps[index + 1].user is None:
+            return "two assistant messages in a row"
+    return None
+
+
+def _assistant(message: AssistantMessage) -> Row:
+    row: Row = {"role": "assistant", "content": message.content}
+    if message.reasoning:
+        row["reasoning_content"] = message.reasoning
+    if message.tool_calls:
+        row["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    return row
+
+
+def _tool(observation: ToolMessage) -> Row:
+    return {
+        "role": "tool",
+        "tool_call_id": observation.tool_call_id,
+        "name": observation.name,
+        "content": observation.content,
+    }
