@@ -220,11 +220,10 @@ def open_models(
         UsageError: if the settings cannot work: no base URL, no key, no price for a cost limit, no cache to read.
         StoreError: if the cache cannot be opened.
     """
-    specs = {settings.of(family).model or OFFLINE for family in FAMILIES}
-    only_cache = all(spec == OFFLINE or spec.startswith(CACHED) for spec in specs)
+    specs = {settings.of(family).model for family in FAMILIES}
     cache = None
     if cache_path is not None and specs != {OFFLINE}:
-        cache = ReplyCache(cache_path, create=not only_cache)
+        cache = ReplyCache(cache_path, create=any(map(_is_endpoint_model, specs)))
     try:
         return Models(
             settings,
