@@ -16,11 +16,14 @@ import traceback
 import typing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from envscaler.errors import BudgetExhausted, EndpointUnavailable, EnvScalerError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EXIT_OK = 0
 EXIT_NO_RESULT = 1
@@ -29,6 +32,7 @@ EXIT_BUDGET = 3
 EXIT_INTERRUPTED = 130
 
 CommandFunction = Callable[..., int | None]
+ReportT = TypeVar("ReportT")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,9 +78,7 @@ def _flattened(function: CommandFunction) -> Callable[..., None]:
         if parameter.name in groups:
             parameters.extend(_options_of(typing.cast(type, groups[parameter.name])))
         else:
-            parameters.append(
-                parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
-            )
+            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
@@ -95,7 +97,7 @@ def _flattened(function: CommandFunction) -> Callable[..., None]:
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    del run.__wrapped__  # type: ignore[attr-defined]  # or typer would read the original's parameters
+    del run.__wrapped__  # or typer would read the original's parameters
     return run
 
 
@@ -128,7 +130,7 @@ def boundary(*, debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         raise typer.Exit(error.exit_code) from None
-    except Exception as error:  # noqa: BLE001 - the last boundary: a user is shown a sentence, never a traceback
+    except Exception as error:  # the last boundary: a user is shown a sentence, never a traceback
         if type(error).__module__.startswith("typer"):
             raise
         complain(
@@ -156,6 +158,16 @@ def complain(text: str) -> None:
         print(f"envscaler: {text}", file=sys.stderr, flush=True)
     except BrokenPipeError:
         return
+
+
+def show_report(report: ReportT, output: OutputFlags, show: Callable[[ReportT, Console], None]) -> None:
+    """Print what a command did: as JSON where that was asked for, else as `show` words it."""
+    from envscaler.cli.output import console, emit_json
+
+    if output.json:
+        emit_json(report)
+    else:
+        show(report, console())
 
 
 def _one_line(text: str) -> str:

@@ -80,6 +80,18 @@ def locate_library(text: str) -> Place:
     return place
 
 
+def locate_run(text: str) -> Path:
+    """The folder of the run that `text` names.
+
+    Raises:
+        UsageError: if it names something else.
+    """
+    place = locate(text)
+    if place.run is None:
+        raise UsageError(f"{text} is a library; give one of its runs (LIBRARY/rollouts/…)")
+    return place.run
+
+
 def scenario_of(library: Library, env_id: str, which: str | None) -> Scenario:
     """The scenario that a user named by index or id; the first one when none was named."""
     index = which is not None and which.lstrip("-").isdigit()
@@ -93,7 +105,7 @@ def library_of_run(run: RunStore) -> Library | None:
 
     inside = run.path.resolve().parent.parent
     record = run.read_run(RunRecord)
-    named = Path(record.library) if record is not None else None
+    named = record.library if record is not None else None
     for folder in (inside, named):
         if folder is not None and (folder / "library.json").is_file():
             return open_library(folder)

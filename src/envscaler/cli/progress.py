@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from envscaler.cli.output import money, visible
 
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 _LINE_EVERY_S = 5.0
-
-
-class Spending(Protocol):
-    """What the meter can say at any moment."""
-
-    def __call__(self) -> str: ...
 
 
 class Reporter:
@@ -148,3 +142,11 @@ def reporter(*, quiet: bool) -> Reporter:
 def spent_text(calls: int, tokens: int, cost_usd: float | None) -> str:
     """What a run spent, in a few words."""
     return f"{calls:,} calls · {tokens:,} tokens · {money(cost_usd)}"
+
+
+def duration(seconds: float) -> str:
+    """A span of time as people say it: `40 s`, `5 min`, `1 h 10 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -5,7 +5,7 @@ What is shown is gathered in `views`; reading it from disk is the business of wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import metadata, resources
 from pathlib import Path
@@ -63,12 +63,10 @@ def library_page(
 def run_page(run: RunView, episodes: Sequence[IndexedEpisode]) -> str:
     """The page of one run, with the episodes shown step by step."""
     summary = run.summary
-    solved = summary.solved / summary.judged if summary.judged else None
     tiles = [
-        (f"{summary.episodes:,}", "episodes"),
-        (wording.percent(solved), "solved"),
-        (wording.decimal(summary.mean_reward["fraction"]), "mean reward (fraction)"),
-        (wording.decimal(summary.mean_reward["gained"]), "mean reward (gained)"),
+        (f"{summary.scores.episodes:,}", "episodes"),
+        (wording.percent(summary.scores.solved_rate), "solved"),
+        *((wording.decimal(mean.value), f"mean reward ({mode})") for mode, mean in summary.scores.rewards.items()),
     ]
     agents = ", ".join([*summary.agents, *summary.models])
     return _render(
@@ -90,12 +88,6 @@ def write_page(path: Path, page: str) -> None:
     """
     # A task text may hold half of a surrogate pair, which no encoding of a file can.
     write_atomic(path, page.encode("utf-8", "replace"))
-
-
-def statements(record: Mapping[str, Any] | None) -> list[str]:
-    """The sentences of a run record that a reader of its scores must know."""
-    notes = (record or {}).get("notes", ())
-    return [str(note) for note in notes] if isinstance(notes, list | tuple) else [str(notes)]
 
 
 def _render(**values: Any) -> str:
@@ -132,6 +124,5 @@ def _environment() -> Environment:
         shortened=wording.shortened,
         signature=wording.signature,
         sizes=size_of_state,
-        statements=statements,
     )
     return environment

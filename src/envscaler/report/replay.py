@@ -16,7 +16,9 @@ from envscaler.state import Change, diff
 from envscaler.trajectory import Trajectory
 
 
-def view_episode(trajectory: Trajectory, library: Library | None, sandbox: BlockingSandbox | None = None) -> EpisodeView:
+def view_episode(
+    trajectory: Trajectory, library: Library | None, sandbox: BlockingSandbox | None = None
+) -> EpisodeView:
     """The episode with the state changes of each call, where the library still has what was played.
 
     Args:

@@ -115,9 +115,7 @@ def _edge(box: _Box, row: int, target: _Box) -> str:
         start_x, end_x, bend = box.x + box.width, target.x + target.width, -1
         out = max(start_x, end_x) + 34
         curve = f"C {out:.0f} {start_y:.0f} {out:.0f} {end_y:.0f} {end_x:.0f} {end_y:.0f}"
-    tip = (
-        f"M {end_x - bend * 6:.0f} {end_y - 4:.0f} L {end_x:.0f} {end_y:.0f} L {end_x - bend * 6:.0f} {end_y + 4:.0f}"
-    )
+    tip = f"M {end_x - bend * 6:.0f} {end_y - 4:.0f} L {end_x:.0f} {end_y:.0f} L {end_x - bend * 6:.0f} {end_y + 4:.0f}"
     return f'<path class="edge" d="M {start_x:.0f} {start_y:.0f} {curve}"/><path class="edge" d="{tip}"/>'
 
 

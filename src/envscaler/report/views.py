@@ -5,17 +5,16 @@ How they look is the business of the command line and of the page; how an episod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from envscaler.assessment import Assessment, TestCase
 from envscaler.record import Record
+from envscaler.rollout import RunRecord, Scores, scores
+from envscaler.rollout.scores import REWARD_MODES
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import Change, State
-from envscaler.trajectory import RewardMode, Step, StopReason, Trajectory, Verdict
-
-REWARD_MODES: tuple[RewardMode, ...] = ("fraction", "gained", "gained_soft", "solved")
+from envscaler.trajectory import Step, StopReason, Trajectory
 
 
 class EnvironmentSummary(Record):
@@ -38,20 +37,15 @@ class EnvironmentSummary(Record):
 
 
 class RunSummary(Record):
-    """One run, as far as its episodes tell."""
+    """One run, as its episodes tell."""
 
     id: str
     path: str
     agents: tuple[str, ...]
     models: tuple[str, ...]
-    episodes: int
-    judged: int
-    """Episodes with a verdict; the others count in no mean."""
-    solved: int
-    mean_reward: dict[str, float | None]
-    """Mean over the episodes whose reward in that mode is defined; None when there is none."""
-    stops: dict[str, int]
-    """Episodes by stop reason."""
+    scores: Scores
+    note: str | None = None
+    """What a reader of the scores has to know."""
 
 
 class LibraryView(Record):
@@ -129,7 +123,7 @@ class RunView(Record):
     """A run with its episodes at a glance."""
 
     summary: RunSummary
-    record: dict[str, Any] | None
+    record: RunRecord | None
     """What `run.json` says; None when it is missing."""
     episodes: tuple[EpisodeSummary, ...]
 
@@ -197,40 +191,36 @@ def summarize_episode(index: int, trajectory: Trajectory) -> EpisodeSummary:
         calls=sum(len(step.assistant.tool_calls) for step in trajectory.steps),
         stop=trajectory.stop,
         rewards={mode: trajectory.reward(mode) for mode in REWARD_MODES},
-        solved=trajectory.verdict.solved if trajectory.verdict else None,
+        solved=trajectory.verdict.solved if trajectory.verdict is not None else None,
         error=trajectory.error,
     )
 
 
-def view_run(
-    run_id: str, path: str, record: Mapping[str, Any] | None, trajectories: Iterable[Trajectory]
-) -> RunView:
+def view_run(run_id: str, path: str, record: RunRecord | None, trajectories: Iterable[Trajectory]) -> RunView:
     """A run from its trajectories, streamed: memory holds one line an episode."""
     episodes: list[EpisodeSummary] = []
     agents: dict[str, None] = {}
     models: dict[str, None] = {}
-    for index, trajectory in enumerate(trajectories):
-        episodes.append(summarize_episode(index, trajectory))
-        agents[trajectory.agent] = None
-        if trajectory.model:
-            models[trajectory.model] = None
-    stops: dict[str, int] = {}
-    for episode in episodes:
-        stops[str(episode.stop)] = stops.get(str(episode.stop), 0) + 1
-    judged = [episode for episode in episodes if episode.solved is not None]
+
+    def noted() -> Iterator[Trajectory]:
+        for index, trajectory in enumerate(trajectories):
+            episodes.append(summarize_episode(index, trajectory))
+            agents[trajectory.agent] = None
+            if trajectory.model:
+                models[trajectory.model] = None
+            yield trajectory
+
+    table = scores(noted())
     return RunView(
         summary=RunSummary(
             id=run_id,
             path=path,
             agents=tuple(agents),
             models=tuple(models),
-            episodes=len(episodes),
-            judged=len(judged),
-            solved=sum(episode.solved is True for episode in judged),
-            mean_reward={mode: _mean(episode.rewards[mode] for episode in judged) for mode in REWARD_MODES},
-            stops=dict(sorted(stops.items())),
+            scores=table.total,
+            note=record.note if record is not None else None,
         ),
-        record=dict(record) if record is not None else None,
+        record=record,
         episodes=tuple(episodes),
     )
 
@@ -238,13 +228,3 @@ def view_run(
 def size_of_state(state: State) -> dict[str, int | None]:
     """Records in each container of a state; None for a key that holds a single value."""
     return {key: len(value) if isinstance(value, dict | list) else None for key, value in state.items()}
-
-
-def checks_of(verdict: Verdict | None) -> tuple[int, int] | None:
-    """Checks that hold, and all checks; None without a verdict."""
-    return (sum(check.passed for check in verdict.checks), len(verdict.checks)) if verdict else None
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

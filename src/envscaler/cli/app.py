@@ -1,0 +1,53 @@
+"""The tree of commands with their help texts. Each command lives in a module of its own beside this one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+EPILOG = (
+    "Without --model everything is done by `offline`: a procedural generator, not a language model. It needs no "
+    "network and no key. --model NAME with --base-url or OPENAI_BASE_URL asks any OpenAI-compatible endpoint."
+)
+
+app = typer.Typer(
+    name="envscaler",
+    help="From plain task texts to executable environments, scenarios, trajectories and training rows.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+export_app = typer.Typer(
+    name="export", help="Write the rows that trainers read from the trajectories of a run.", no_args_is_help=True
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"envscaler {version('envscaler')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+# Registered here, below `app`, in the order in which a user meets them.
+from envscaler.cli import build, doctor, play, run, show  # noqa: E402
+
+build.register(app)
+run.register(app, export_app)
+app.add_typer(export_app, rich_help_panel="Use")
+show.register(app)
+play.register(app)
+doctor.register(app)

@@ -1,0 +1,98 @@
+"""Opens what a command that asks models needs: settings, prompts, models with a budget, and their progress display."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from envscaler.cli.model_flags import ModelFlags
+from envscaler.cli.progress import Reporter, duration, reporter, spent_text
+from envscaler.errors import UsageError
+
+if TYPE_CHECKING:
+    from envscaler.llm.transport import EndpointState
+    from envscaler.models import Models, ModelSettings
+    from envscaler.roles.role import Prompts
+
+ReportT = TypeVar("ReportT")
+
+Work = Callable[["Models", "Prompts", Reporter], Awaitable[ReportT]]
+
+
+def settings_of(flags: ModelFlags) -> ModelSettings:
+    """The settings in force: what the flags say, then the environment, then the settings file.
+
+    Raises:
+        UsageError: naming what cannot be used.
+    """
+    from envscaler.models import ModelSettings
+
+    sampling = {"temperature": flags.temperature, "top_p": flags.top_p, "max_tokens": flags.reply_tokens}
+    sampling = {name: value for name, value in sampling.items() if value is not None}
+    values: dict[str, Any] = {
+        "model": flags.model,
+        "base_url": flags.base_url,
+        "api_key": flags.api_key,
+        "models": _role_models(flags.role_model) or None,
+        "embedding_model": flags.embedding_model,
+        "patience_s": flags.patience,
+        "max_in_flight": flags.max_in_flight,
+        "timeout_s": flags.timeout,
+        "sampling": sampling or None,
+    }
+    return ModelSettings.load(values, file=flags.config)
+
+
+def ask_models(flags: ModelFlags, library: Path, work: Work[ReportT], *, quiet: bool) -> ReportT:
+    """Run `work` with opened models; replies are cached in the library, and progress is shown meanwhile."""
+    from envscaler.llm.metering import Budget
+    from envscaler.models import open_models
+    from envscaler.roles.role import Prompts
+    from envscaler.store import LibraryStore
+
+    settings = settings_of(flags)
+    prompts = Prompts(flags.prompts)
+    budget = Budget(max_cost=flags.max_cost, max_tokens=flags.max_tokens, max_calls=flags.max_calls)
+
+    cache = LibraryStore.open(library).cache_dir / "replies.sqlite"
+
+    async def main() -> ReportT:
+        with reporter(quiet=quiet) as display:
+            async with open_models(
+                settings, cache_path=cache, budget=budget, on_outage=lambda state: display.note(_outage(state))
+            ) as models:
+                display.spending = lambda: _spent(models)
+                return await work(models, prompts, display)
+
+    return asyncio.run(main())
+
+
+def _outage(state: EndpointState) -> str:
+    if state.up:
+        return f"{state.base_url} answers again; going on"
+    why = f" ({state.fault.detail})" if state.fault is not None else ""
+    return (
+        f"{state.base_url} has given no answer for {duration(state.down_for_s)}{why}; "
+        f"waiting, for {duration(state.gives_up_in_s)} more at most"
+    )
+
+
+def _spent(models: Models) -> str:
+    use = models.meter.report().spent
+    return spent_text(use.calls, use.input_tokens + use.output_tokens, use.cost_usd)
+
+
+def _role_models(given: list[str]) -> dict[str, dict[str, str]]:
+    from envscaler.roles.role import FAMILIES
+
+    out: dict[str, dict[str, str]] = {}
+    for text in given:
+        family, equals, name = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--role-model {text}: write FAMILY=NAME, such as builder=gpt-4.1")
+        if family.strip() not in FAMILIES:
+            raise UsageError(f"--role-model {text}: {family.strip()!r} is no family; they are {', '.join(FAMILIES)}")
+        out[family.strip()] = {"model": name.strip()}
+    return out

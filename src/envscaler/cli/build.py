@@ -1,0 +1,249 @@
+"""`envscaler synth`, `assess` and `scenarios`: the commands that make and extend a library."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
+from envscaler.cli.model_flags import ModelFlags
+from envscaler.errors import UsageError
+
+if TYPE_CHECKING:
+    from envscaler.cli.progress import Reporter
+    from envscaler.models import Models
+    from envscaler.roles.role import Prompts
+    from envscaler.synth import AssessReport, ScenariosReport, SynthReport
+
+
+class Until(StrEnum):
+    """Stages of a synthesis."""
+
+    DISCOVER = "discover"
+    DESIGN = "design"
+    PROGRAM = "program"
+    ASSESS = "assess"
+    SCENARIOS = "scenarios"
+
+
+class By(StrEnum):
+    """Rates that can be held against the threshold."""
+
+    PASS = "pass"
+    NOT_FAIL = "not_fail"
+
+
+class Language(StrEnum):
+    """In which language environments speak."""
+
+    KEEP = "keep"
+    EN = "en"
+
+
+_QUALITY = "Quality"
+_DISCOVERY = "Discovery"
+
+RoundsOption = Annotated[
+    int, typer.Option("--rounds", min=1, help="Test calls of an assessment.", rich_help_panel=_QUALITY)
+]
+ThresholdOption = Annotated[
+    float,
+    typer.Option(
+        "--threshold", min=0.0, max=1.0, help="Rate from which an environment is kept.", rich_help_panel=_QUALITY
+    ),
+]
+ByOption = Annotated[
+    By,
+    typer.Option(
+        "--by",
+        help="Rate compared with the threshold: calls judged pass, or all but those judged fail.",
+        rich_help_panel=_QUALITY,
+    ),
+]
+AttemptsOption = Annotated[
+    int,
+    typer.Option("--attempts", min=1, help="Questions at most until a reply can be used.", rich_help_panel=_QUALITY),
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the tree."""
+    panel = "Make"
+
+    @command(app, "synth", panel=panel)
+    def synth(
+        library: Annotated[Path, typer.Option("--library", "-l", metavar="DIR", help="Library to make or extend.")],
+        tasks: Annotated[
+            Path | None,
+            typer.Argument(metavar="TASKS", help="Tasks as JSONL, JSON or text, one a record.", show_default=False),
+        ] = None,
+        descriptions: Annotated[
+            Path | None,
+            typer.Option(
+                "--descriptions",
+                metavar="FILE",
+                help="Begin from environment descriptions instead of tasks.",
+                rich_help_panel=_DISCOVERY,
+            ),
+        ] = None,
+        limit: Annotated[int | None, typer.Option("--limit", min=1, help="Read so many tasks at most.")] = None,
+        until: Annotated[Until, typer.Option("--until", help="Last stage to carry out.")] = Until.SCENARIOS,
+        scenarios: Annotated[int, typer.Option("--scenarios", min=0, help="Scenarios for each environment.")] = 3,
+        seed: SeedOption = 0,
+        rounds: RoundsOption = 100,
+        threshold: ThresholdOption = 0.85,
+        by: ByOption = By.PASS,
+        attempts: AttemptsOption = 3,
+        language: Annotated[
+            Language,
+            typer.Option(
+                "--language", help="The language of the task, or English everywhere.", rich_help_panel=_DISCOVERY
+            ),
+        ] = Language.KEEP,
+        similarity: Annotated[
+            float,
+            typer.Option(
+                "--similarity",
+                min=0.0,
+                max=1.0,
+                help="Cosine from which two descriptions are the same environment.",
+                rich_help_panel=_DISCOVERY,
+            ),
+        ] = 0.8,
+        clusters: Annotated[
+            int | None,
+            typer.Option(
+                "--clusters",
+                min=1,
+                metavar="K",
+                help="Keep K descriptions by k-means, as the paper does, instead of de-duplicating in order.",
+                rich_help_panel=_DISCOVERY,
+            ),
+        ] = None,
+        models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
+        output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
+    ) -> int:
+        """Make environments and scenarios from task texts. Stopped at any moment, the same command resumes."""
+        if (tasks is None) == (descriptions is None):
+            raise UsageError("give either a file of TASKS or --descriptions FILE")
+        from envscaler.cli.asking import ask_models, settings_of
+        from envscaler.store import LibraryStore, read_descriptions, read_tasks
+        from envscaler.synth import SynthSettings, run_synth
+
+        settings = SynthSettings(
+            library=library,
+            tasks=tasks,
+            descriptions=descriptions,
+            limit=limit,
+            until=until.value,
+            scenarios=scenarios,
+            seed=seed,
+            rounds=rounds,
+            threshold=threshold,
+            by=by.value,
+            attempts=attempts,
+            language=language.value,
+            similarity=similarity,
+            clusters=clusters,
+        )
+
+        async def work(opened: Models, prompts: Prompts, progress: Reporter) -> SynthReport:
+            return await run_synth(settings, opened, prompts, progress)
+
+        settings_of(models)
+        # What cannot be read is said before a library is made for it.
+        if tasks is not None:
+            read_tasks(tasks, limit=1)
+        if descriptions is not None:
+            read_descriptions(descriptions, limit=1)
+        LibraryStore.create(library)
+        report = ask_models(models, library, work, quiet=output.quiet)
+        from envscaler.cli.build_reports import show_synth
+
+        show_report(report, output, show_synth)
+        return EXIT_OK if report.environments or report.output is not None else EXIT_NO_RESULT
+
+    @command(app, "assess", panel=panel)
+    def assess(
+        library: Annotated[str, typer.Argument(metavar="LIBRARY[/ENV]", help="What to assess.")],
+        rounds: RoundsOption = 100,
+        threshold: ThresholdOption = 0.85,
+        by: ByOption = By.PASS,
+        seed: SeedOption = 0,
+        attempts: AttemptsOption = 3,
+        force: Annotated[
+            bool, typer.Option("--force", help="Assess again what has a valid assessment.", rich_help_panel=_QUALITY)
+        ] = False,
+        models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
+        output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
+    ) -> int:
+        """Try the tools of environments and judge what they do; exit 1 when one is below the threshold."""
+        from envscaler.cli.asking import ask_models
+        from envscaler.cli.places import locate_library
+        from envscaler.synth import run_assess
+
+        place = locate_library(library)
+        folder = place.library
+        assert folder is not None
+
+        async def work(opened: Models, prompts: Prompts, progress: Reporter) -> AssessReport:
+            return await run_assess(
+                folder,
+                opened,
+                prompts,
+                env_id=place.env_id,
+                rounds=rounds,
+                threshold=threshold,
+                by=by.value,
+                seed=seed,
+                attempts=attempts,
+                force=force,
+                progress=progress,
+            )
+
+        report = ask_models(models, folder, work, quiet=output.quiet)
+        from envscaler.cli.build_reports import show_assess
+
+        show_report(report, output, show_assess)
+        kept = bool(report.assessed) and all(row.accepted for row in report.assessed)
+        return EXIT_OK if kept else EXIT_NO_RESULT
+
+    @command(app, "scenarios", panel=panel)
+    def scenarios(
+        library: Annotated[str, typer.Argument(metavar="LIBRARY[/ENV]", help="What to write scenarios for.")],
+        per_env: Annotated[int, typer.Option("--per-env", min=1, metavar="K", help="Scenarios per environment.")] = 3,
+        seed: SeedOption = 0,
+        attempts: AttemptsOption = 3,
+        models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
+        output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
+    ) -> int:
+        """Give each environment K scenarios: initial state, task, checks, and the solution where it could be run."""
+        from envscaler.cli.asking import ask_models
+        from envscaler.cli.places import locate_library
+        from envscaler.synth import run_scenarios
+
+        place = locate_library(library)
+        folder = place.library
+        assert folder is not None
+
+        async def work(opened: Models, prompts: Prompts, progress: Reporter) -> ScenariosReport:
+            return await run_scenarios(
+                folder,
+                opened,
+                prompts,
+                per_env=per_env,
+                env_id=place.env_id,
+                seed=seed,
+                attempts=attempts,
+                progress=progress,
+            )
+
+        report = ask_models(models, folder, work, quiet=output.quiet)
+        from envscaler.cli.build_reports import show_scenarios
+
+        show_report(report, output, show_scenarios)
+        return EXIT_OK if any(row.present for row in report.environments) else EXIT_NO_RESULT

@@ -1,0 +1,102 @@
+"""Words what `synth`, `assess` and `scenarios` did, for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from envscaler.cli.output import count, text_of, visible
+from envscaler.cli.progress import spent_text
+from envscaler.report.wording import percent
+from envscaler.skeleton import ModelUse
+from envscaler.synth import AssessReport, ScenariosReport, SynthReport
+
+_STAGES = (
+    ("tasks", "tasks or descriptions read"),
+    ("stateful", "live in a stateful environment"),
+    ("described", "environments inferred"),
+    ("useful", "useful and modelable enough"),
+    ("distinct", "different from one another"),
+    ("programmed", "have a program that runs"),
+    ("accepted", "passed the assessment"),
+    ("scenarios", "scenarios"),
+    ("solved", "scenarios with an executed solution"),
+)
+
+
+def show_synth(report: SynthReport, out: Console) -> None:
+    """The funnel, what was dropped and merged, what it cost, and where to look."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="right", style="bold")
+    table.add_column()
+    for name, words in _STAGES:
+        table.add_row(f"{getattr(report.funnel, name):,}", words)
+    out.print(table)
+    if report.resumed:
+        out.print(f"{count(report.resumed, 'environment')} had been finished by an earlier run.")
+    for problem in report.problems[:5]:
+        out.print(text_of(f"Left out: {problem}", "yellow"))
+    if len(report.problems) > 5:
+        out.print(f"… {len(report.problems) - 5} more lines could not be read")
+    merged = sum(row.count for row in report.merged)
+    if merged:
+        out.print(
+            f"{count(merged, 'description')} merged into {count(len(report.merged), 'environment')} there before."
+        )
+    for row in report.dropped:
+        out.print(text_of(f"Dropped at {row.stage}: {row.count:,} {row.reason}"))
+        for example in row.examples[:2]:
+            out.print(text_of(f"    such as: {' '.join(example.split())[:200]}", "dim"))
+    _show_spent(report.spent, out)
+    if report.output is not None:
+        out.print(Text(f"Written: {visible(str(report.output))}"))
+    out.print(Text.assemble(("Library: ", "bold"), visible(str(report.library))))
+    if report.environments:
+        out.print(Text(f"Look at it: envscaler show {visible(str(report.library))}", style="dim"))
+        out.print(Text(f"Play it:    envscaler rollout {visible(str(report.library))} --agent oracle", style="dim"))
+
+
+def show_assess(report: AssessReport, out: Console) -> None:
+    """One line an environment."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("environment", overflow="fold")
+    for name in ("calls", "passed", "did not fail"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for row in report.assessed:
+        verdict = Text("kept", "green") if row.accepted else Text("below the threshold", "red")
+        if row.error is not None:
+            verdict = text_of(row.error, "red")
+        elif not row.fresh:
+            verdict.append(" (still valid)", "dim")
+        table.add_row(text_of(row.env_id), str(row.rounds), percent(row.pass_rate), percent(row.not_fail_rate), verdict)
+    out.print(table)
+    kept = sum(row.accepted for row in report.assessed)
+    out.print(f"{kept} of {len(report.assessed)} reach {percent(report.threshold)} by {report.by.replace('_', '-')}.")
+    _show_spent(report.spent, out)
+
+
+def show_scenarios(report: ScenariosReport, out: Console) -> None:
+    """One line an environment."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("environment", overflow="fold")
+    for name in ("asked", "there", "made now", "with solution"):
+        table.add_column(name, justify="right")
+    for row in report.environments:
+        table.add_row(text_of(row.env_id), str(row.asked), str(row.present), str(row.made), str(row.solved))
+    out.print(table)
+    for row in report.environments:
+        for sentence in row.dropped[:2]:
+            out.print(text_of(f"{row.env_id}: {sentence}", "dim"))
+    for sentence in report.skipped:
+        out.print(text_of(f"Skipped: {sentence}", "yellow"))
+    _show_spent(report.spent, out)
+
+
+def _show_spent(spent: ModelUse, out: Console) -> None:
+    if spent.calls:
+        tokens = spent.input_tokens + spent.output_tokens
+        out.print(f"Spent now: {spent_text(spent.calls, tokens, spent.cost_usd)}")
+    else:
+        out.print("Spent now: nothing; no model was asked.")

@@ -1,0 +1,66 @@
+"""Words what `rollout` and `export` did, for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from envscaler.cli.output import count, text_of, visible
+from envscaler.cli.progress import spent_text
+from envscaler.export import ExportReport
+from envscaler.report.wording import decimal, percent
+from envscaler.rollout import RolloutReport
+
+
+def show_rollout(report: RolloutReport, out: Console) -> None:
+    """Scores, stop reasons, what was skipped, and where the episodes are."""
+    total = report.scores
+    line = f"{count(report.played, 'episode')} played now"
+    if report.resumed:
+        line += f", {report.resumed:,} there before"
+    out.print(line)
+    if report.record.note is not None:
+        out.print(text_of(report.record.note, "yellow"))
+    if total.episodes:
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        table.add_column("solved", justify="right")
+        for mode in total.rewards:
+            table.add_column(f"reward {mode}", justify="right")
+        table.add_column("steps", justify="right")
+        table.add_row(
+            percent(total.solved_rate),
+            *(decimal(mean.value) for mean in total.rewards.values()),
+            "–" if total.mean_steps is None else f"{total.mean_steps:.1f}",
+        )
+        out.print(table)
+        out.print("Ended: " + ", ".join(f"{stop} {number:,}" for stop, number in total.stops.items()))
+    if report.unfinished:
+        out.print(
+            Text(
+                f"{count(report.unfinished, 'episode')} cut short by the machinery, left out of every mean; "
+                "the same command plays them again",
+                style="yellow",
+            )
+        )
+    reasons: dict[str, int] = {}
+    for skipped in report.record.skipped:
+        reasons[skipped.reason] = reasons.get(skipped.reason, 0) + 1
+    for reason, number in reasons.items():
+        out.print(text_of(f"Skipped {count(number, 'scenario')}: {reason}", "yellow"))
+    spent = report.record.spent
+    if spent.calls:
+        tokens = spent.input_tokens + spent.output_tokens
+        out.print(f"Spent now: {spent_text(spent.calls, tokens, spent.cost_usd)}")
+    out.print(Text.assemble(("Run: ", "bold"), visible(str(report.run))))
+    if total.episodes:
+        out.print(Text(f"Look at an episode: envscaler show {visible(str(report.run))} 0", style="dim"))
+
+
+def show_export(report: ExportReport, out: Console) -> None:
+    """What was kept, and why the rest was not."""
+    rows = count(report.kept, "row")
+    out.print(f"{rows} from {count(report.environments, 'environment')}, {sum(report.dropped.values()):,} dropped")
+    for reason, number in report.dropped.items():
+        out.print(text_of(f"    {number:,} {reason}", "dim"))
+    out.print(Text.assemble(("File: ", "bold"), visible(str(report.out))))

@@ -1,0 +1,237 @@
+"""`envscaler show`: a library, an environment, a scenario, a run or an episode, for eyes, programs and browsers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from envscaler.cli.command import OutputFlags, command
+from envscaler.errors import UsageError
+
+if TYPE_CHECKING:
+    from envscaler.env import Library
+    from envscaler.report.page import IndexedEpisode
+    from envscaler.report.views import LibraryView, RunView
+    from envscaler.store import LibraryStore, RunStore
+    from envscaler.trajectory import Trajectory
+
+_PAGE_RUNS = 10
+"""Runs of a library shown on its page, each with a few episodes."""
+_PAGE_EPISODES_EACH = 5
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the tree."""
+
+    @command(app, "show", panel="Look")
+    def show(
+        place: Annotated[
+            str, typer.Argument(metavar="LIBRARY[/ENV[/SCENARIO]] | RUN", help="What to show; SCENARIO: index or id.")
+        ],
+        trajectory: Annotated[
+            str | None,
+            typer.Argument(help="Episode of a RUN: its index, its id, or a scenario id.", show_default=False),
+        ] = None,
+        html: Annotated[
+            Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML page that needs no network.")
+        ] = None,
+        output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
+    ) -> None:
+        """Show a library, an environment, a scenario, a run, or an episode step by step with its state changes."""
+        from envscaler.cli.places import locate
+        from envscaler.env import open_library
+        from envscaler.store import RunStore
+
+        found = locate(place)
+        if found.run is not None:
+            _show_run(RunStore.open(found.run), trajectory, html, output)
+            return
+        if trajectory is not None:
+            raise UsageError(f"{place} is no run; an episode is named after a RUN (LIBRARY/rollouts/…)")
+        assert found.library is not None
+        with open_library(found.library) as library:
+            if found.env_id is None:
+                _show_library(library, html, output)
+            else:
+                if html is not None:
+                    raise UsageError("--html shows a whole library or a run; name one of them")
+                _show_part(library, found.env_id, found.scenario, output)
+
+
+def _show_library(library: Library, html: Path | None, output: OutputFlags) -> None:
+    from envscaler.cli.output import console, emit_json
+
+    view = view_library(library.store)
+    if html is not None:
+        write_library_page(library, view, html)
+        _tell_page(html, output)
+    elif output.json:
+        emit_json(view)
+    else:
+        from envscaler.cli.show_library import show_library
+
+        show_library(view, console())
+
+
+def _show_part(library: Library, env_id: str, scenario: str | None, output: OutputFlags) -> None:
+    from envscaler.cli.output import console, emit_json
+    from envscaler.cli.places import scenario_of
+    from envscaler.report.views import view_environment
+
+    path = f"{library.path}/{env_id}"
+    if scenario is not None:
+        found = scenario_of(library, env_id, scenario)
+        if output.json:
+            emit_json(found)
+        else:
+            from envscaler.cli.show_library import show_scenario
+
+            show_scenario(found, path + (f" --scenario {found.id}"), console())
+        return
+    view = view_environment(
+        library.skeleton(env_id), library.store.read_assessment(env_id), library.store.scenarios(env_id)
+    )
+    if output.json:
+        emit_json(view)
+    else:
+        from envscaler.cli.show_library import show_environment
+
+        show_environment(view, path, console())
+
+
+def _show_run(run: RunStore, which: str | None, html: Path | None, output: OutputFlags) -> None:
+    from envscaler.cli.output import console, emit_json
+    from envscaler.cli.places import library_of_run
+    from envscaler.report.replay import view_episode
+
+    if which is not None:
+        if html is not None:
+            raise UsageError("--html shows a whole run; leave the episode out")
+        trajectory = pick_episode(run, which)
+        library = library_of_run(run)
+        episode = view_episode(trajectory, library)
+        if output.json:
+            emit_json(episode)
+        else:
+            from envscaler.cli.show_run import show_episode
+
+            show_episode(episode, console())
+        return
+    view = read_run(run)
+    if html is not None:
+        from envscaler.report.page import MAX_EPISODES, run_page, write_page
+
+        write_page(html, run_page(view, replayed(run, library_of_run(run), MAX_EPISODES)))
+        _tell_page(html, output)
+    elif output.json:
+        emit_json(view)
+    else:
+        from envscaler.cli.show_run import show_run
+
+        show_run(view, console())
+
+
+def _tell_page(html: Path, output: OutputFlags) -> None:
+    from envscaler.cli.output import emit_json
+
+    if output.json:
+        emit_json({"page": str(html)})
+    else:
+        print(f"wrote {html}; open it in a browser")
+
+
+def view_library(store: LibraryStore) -> LibraryView:
+    """The library at a glance, read environment by environment."""
+    from envscaler.report.views import LibraryView, summarize_environment
+
+    rows = []
+    for env_id in store.env_ids():
+        rows.append(
+            summarize_environment(
+                store.read_environment(env_id), store.read_assessment(env_id), store.scenarios(env_id)
+            )
+        )
+    runs = [store.run(run_id) for run_id in store.rollouts()]
+    return LibraryView(
+        path=str(store.path),
+        environments=tuple(rows),
+        runs=tuple(read_run(run).summary for run in runs if run.exists),
+    )
+
+
+def write_library_page(library: Library, view: LibraryView, html: Path) -> None:
+    """Write the page of a library, with a few episodes of each of its runs."""
+    from envscaler.report.page import MAX_ENVIRONMENTS, library_page, write_page
+    from envscaler.report.views import view_environment
+
+    store = library.store
+    shown = (
+        view_environment(library.skeleton(row.id), store.read_assessment(row.id), store.scenarios(row.id))
+        for row in view.environments[:MAX_ENVIRONMENTS]
+    )
+    runs = []
+    for summary in view.runs[:_PAGE_RUNS]:
+        run = store.run(summary.id)
+        runs.append((read_run(run), replayed(run, library, _PAGE_EPISODES_EACH)))
+    write_page(html, library_page(view, shown, runs))
+
+
+def replayed(run: RunStore, library: Library | None, limit: int) -> list[IndexedEpisode]:
+    """The first episodes of a run with their state changes; those of different environments come first."""
+    from envscaler.report.replay import view_episode
+    from envscaler.sandbox import BlockingSandbox
+
+    chosen: list[tuple[int, Trajectory]] = []
+    rest: list[tuple[int, Trajectory]] = []
+    seen: set[str] = set()
+    for index, trajectory in enumerate(run.trajectories()):
+        if len(chosen) >= limit:
+            break
+        fresh = trajectory.env_id not in seen
+        seen.add(trajectory.env_id)
+        if fresh:
+            chosen.append((index, trajectory))
+        elif len(rest) < limit:
+            rest.append((index, trajectory))
+    picked = sorted((chosen + rest)[:limit], key=lambda pair: pair[0])
+    with BlockingSandbox() as sandbox:
+        return [(index, view_episode(trajectory, library, sandbox)) for index, trajectory in picked]
+
+
+def read_run(run: RunStore) -> RunView:
+    """A run from its folder."""
+    from envscaler.report.views import view_run
+    from envscaler.rollout import RunRecord
+
+    record = run.read_run(RunRecord)
+    return view_run(
+        run.path.resolve().name,
+        str(run.path),
+        record,
+        run.trajectories(),
+    )
+
+
+def pick_episode(run: RunStore, which: str) -> Trajectory:
+    """The episode of that index, id or scenario id.
+
+    Raises:
+        UsageError: if there is none; the message says which there are, or the nearest.
+    """
+    from difflib import get_close_matches
+
+    names: dict[str, None] = {}
+    total = 0
+    for index, trajectory in enumerate(run.trajectories()):
+        if which in (str(index), trajectory.id, trajectory.scenario_id):
+            return trajectory
+        names[trajectory.id] = None
+        names[trajectory.scenario_id] = None
+        total += 1
+    if not total:
+        raise UsageError(f"{run.path} holds no episode yet")
+    near = get_close_matches(which, names, n=2, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"give an index from 0 to {total - 1}"
+    raise UsageError(f"{run.path} has no episode {which!r}; {hint}")
