@@ -98,7 +98,12 @@ def encode(value: JsonValue) -> bytes:
 
 def digest(value: JsonValue) -> str:
     """A short hexadecimal digest (blake2b, 128 bits) of canonical data."""
-    return blake2b(encode(value), digest_size=16).hexdigest()
+    return bytes_digest(encode(value))
+
+
+def bytes_digest(text: bytes) -> str:
+    """The digest of canonical data whose text is at hand already."""
+    return blake2b(text, digest_size=16).hexdigest()
 
 
 def text_digest(text: str) -> str:

@@ -1,10 +1,15 @@
-"""`BlockingSandbox` and `BlockingSession`: the sandbox for code that does not await, with or without a running loop."""
+"""`BlockingSandbox` and `BlockingSession`: the sandbox for code that does not await, with or without a running loop.
+
+They run the asynchronous ones on an event loop in a thread of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import threading
+from collections.abc import Coroutine, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from envscaler.sandbox.contract import (
     DEFAULT_CLOCK,
@@ -16,65 +21,136 @@ from envscaler.sandbox.contract import (
     Program,
     Snapshot,
 )
+from envscaler.sandbox.sandbox import Sandbox
+from envscaler.sandbox.session import Session
 from envscaler.state import JsonValue, State
+
+ValueT = TypeVar("ValueT")
+
+
+class _LoopThread:
+    """An event loop in a daemon thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="envscaler-sandbox", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, ValueT]) -> ValueT:
+        """Run `work` there and wait for it; an interruption here cancels it there."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
 
 
 class BlockingSession:
-    """As `Session`, blocking."""
+    """As `Session`, blocking. `BlockingSandbox.open` makes it."""
+
+    def __init__(self, session: Session, thread: _LoopThread) -> None:
+        self._session = session
+        self._thread = thread
 
     @property
     def digest(self) -> str:
-        raise NotImplementedError
+        """Digest of the present state."""
+        return self._session.digest
 
     def call(self, name: str, arguments: Arguments) -> Outcome:
-        raise NotImplementedError
+        """As `Session.call`."""
+        return self._thread.run(self._session.call(name, arguments))
 
     def state(self) -> State:
-        raise NotImplementedError
+        """As `Session.state`."""
+        return self._thread.run(self._session.state())
 
     def snapshot(self) -> Snapshot:
-        raise NotImplementedError
+        """As `Session.snapshot`."""
+        return self._thread.run(self._session.snapshot())
 
     def restore(self, snapshot: Snapshot) -> None:
-        raise NotImplementedError
+        """As `Session.restore`."""
+        self._thread.run(self._session.restore(snapshot))
 
     def fork(self) -> BlockingSession:
-        raise NotImplementedError
+        """As `Session.fork`."""
+        return BlockingSession(self._thread.run(self._session.fork()), self._thread)
 
     def close(self) -> None:
-        raise NotImplementedError
+        """End the worker; idempotent, also after the sandbox was closed."""
+        if not self._session.closed:
+            self._thread.run(self._session.close())
 
 
 class BlockingSandbox:
-    """As `Sandbox`, blocking. A context manager; it may also be used without `with` and closed by `close`."""
+    """As `Sandbox`, blocking: a context manager, or open from the first use until `close`."""
 
-    def __init__(self, limits: Limits = Limits(), workers: int | None = None) -> None:
-        self.limits = limits
+    def __init__(self, limits: Limits | None = None, workers: int | None = None) -> None:
+        self.limits = limits or Limits()
+        self._workers = workers
+        self._sandbox: Sandbox | None = None
+        self._thread: _LoopThread | None = None
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        raise NotImplementedError
+        self._started()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        raise NotImplementedError
+        self.close()
 
     @property
     def isolation(self) -> IsolationReport:
-        raise NotImplementedError
+        """As `Sandbox.isolation`."""
+        return self._started()[0].isolation
 
     def open(self, program: Program, state: State, *, seed: int = 0, clock: str = DEFAULT_CLOCK) -> BlockingSession:
-        raise NotImplementedError
+        """As `Sandbox.open`."""
+        sandbox, thread = self._started()
+        return BlockingSession(thread.run(sandbox.open(program, state, seed=seed, clock=clock)), thread)
 
     def check(
         self, sources: Sequence[str], *, initial_state: State, final_state: State, clock: str = DEFAULT_CLOCK
     ) -> tuple[CheckOutcome, ...]:
-        raise NotImplementedError
+        """As `Sandbox.check`."""
+        sandbox, thread = self._started()
+        return thread.run(sandbox.check(sources, initial_state=initial_state, final_state=final_state, clock=clock))
 
     def evaluate(
         self, expressions: Sequence[str], state: JsonValue, *, clock: str = DEFAULT_CLOCK
     ) -> tuple[CheckOutcome, ...]:
-        raise NotImplementedError
+        """As `Sandbox.evaluate`."""
+        sandbox, thread = self._started()
+        return thread.run(sandbox.evaluate(expressions, state, clock=clock))
 
     def close(self) -> None:
-        raise NotImplementedError
+        """End every session and worker; idempotent."""
+        with self._lock:
+            sandbox, self._sandbox = self._sandbox, None
+            thread, self._thread = self._thread, None
+        if sandbox is not None and thread is not None:
+            thread.run(sandbox.aclose())
+            thread.stop()
+
+    def _started(self) -> tuple[Sandbox, _LoopThread]:
+        with self._lock:
+            if self._sandbox is None or self._thread is None:
+                thread = _LoopThread()
+                sandbox = Sandbox(self.limits, self._workers)
+                try:
+                    thread.run(sandbox.__aenter__())
+                except BaseException:
+                    thread.stop()
+                    raise
+                self._sandbox, self._thread = sandbox, thread
+            return self._sandbox, self._thread

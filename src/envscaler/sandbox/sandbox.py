@@ -1,56 +1,218 @@
-"""`Sandbox`: opens sessions of programs and judges states with check functions, all in worker processes."""
+"""`Sandbox`: opens sessions of programs and judges states with check functions, all in worker processes.
+
+What a session does once it is open, and how workers are started, is the business of the modules beside this one.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
+import msgspec
+
+from envscaler.errors import SandboxError
+from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, IsolationReport, Limits, Program
-from envscaler.sandbox.session import Session
+from envscaler.sandbox.inside.wire import HEADER_BYTES, Judge, Reply
+from envscaler.sandbox.nursery import Nursery
+from envscaler.sandbox.session import Beginning, Session, death_fault
+from envscaler.sandbox.worker import Worker, WorkerDied
 from envscaler.state import JsonValue, State
+
+_WATCH_EVERY_S = 0.25
+_ENVELOPE_BYTES = 64_000
+"""What a frame may hold beside a result or a state: names, messages, digests."""
+
+_encode_json = msgspec.json.Encoder().encode
 
 
 class Sandbox:
-    """Runs generated code in worker processes. An async context manager; one event loop."""
+    """Runs generated code in worker processes. An async context manager, for one event loop.
 
-    def __init__(self, limits: Limits = Limits(), workers: int | None = None) -> None:
-        self.limits = limits
+    Args:
+        limits: what one session may use.
+        workers: zygotes to fork workers from; more than one helps only where very many sessions are opened at once.
+    """
+
+    def __init__(self, limits: Limits | None = None, workers: int | None = None) -> None:
+        self.limits = limits or Limits()
+        self._nursery_count = max(1, workers or 1)
+        self._nurseries: list[Nursery] = []
+        self._next_nursery = 0
+        self._workers: set[Worker] = set()
+        self._slots = asyncio.Semaphore(self.limits.max_sessions)
+        self._watcher: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Self:
-        raise NotImplementedError
+        self._loop = asyncio.get_running_loop()
+        self._nurseries = [Nursery(self.limits) for _ in range(self._nursery_count)]
+        try:
+            for nursery in self._nurseries:
+                await nursery.start()
+        except BaseException:
+            await self.aclose()
+            raise
+        self._watcher = asyncio.create_task(self._watch())
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        raise NotImplementedError
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End every session and worker; idempotent."""
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+        nurseries, self._nurseries = self._nurseries, []
+        for worker in tuple(self._workers):
+            worker.kill()
+        self._workers.clear()
+        for nursery in nurseries:
+            await nursery.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is not open, or no longer."""
+        return not self._nurseries
 
     @property
     def isolation(self) -> IsolationReport:
-        """How well workers are isolated here; known once the sandbox is entered."""
-        raise NotImplementedError
+        """How well workers are isolated here; known once the sandbox is entered.
+
+        Raises:
+            SandboxError: before that.
+        """
+        self._require_open()
+        return self._nurseries[0].isolation
 
     async def open(self, program: Program, state: State, *, seed: int = 0, clock: str = DEFAULT_CLOCK) -> Session:
         """Start a session of `program` from a copy of `state`.
 
+        The instance is made as `Cls(state)`, else `Cls({})`, else `Cls()`; then each key of the state is set as an
+        attribute. It waits while `Limits.max_sessions` sessions are open.
+
         Raises:
             ProgramError: if the program cannot be loaded or built, with exception type, message and line.
             SandboxError: if no worker can be started.
+            ValueError: if `clock` is no ISO 8601 time.
         """
-        raise NotImplementedError
+        beginning = Beginning(_encode_json(state), seed, clock_us(clock), 0)
+        await self.admit()
+        session = Session(self, program, beginning)
+        try:
+            await session.start()
+        except BaseException:
+            await session.close()
+            raise
+        return session
 
     async def check(
         self, sources: Sequence[str], *, initial_state: State, final_state: State, clock: str = DEFAULT_CLOCK
     ) -> tuple[CheckOutcome, ...]:
-        """Run check functions over a final state: one outcome per source, in order."""
-        raise NotImplementedError
+        """Run check functions over a final state.
+
+        Each source defines `check_func(final_state)` and may read the global `initial_state`; each gets copies of its
+        own. They run in a process of their own, which shares nothing with any session.
+
+        Returns:
+            One outcome a source, in order.
+        """
+        initial, final = _encode_json(initial_state), _encode_json(final_state)
+        return await self._judge(sources, "function", initial, final, clock_us(clock))
 
     async def evaluate(
         self, expressions: Sequence[str], state: JsonValue, *, clock: str = DEFAULT_CLOCK
     ) -> tuple[CheckOutcome, ...]:
-        """Evaluate Python expressions over the name `state`, such as `Rule.predicate`."""
-        raise NotImplementedError
+        """Evaluate Python expressions over the name `state`, such as `Rule.predicate`; otherwise as `check`."""
+        return await self._judge(expressions, "expression", b"null", _encode_json(state), clock_us(clock))
 
-    async def aclose(self) -> None:
-        """End every session and worker; idempotent."""
-        raise NotImplementedError
+    async def _judge(
+        self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
+    ) -> tuple[CheckOutcome, ...]:
+        self._require_open()
+        outcomes: list[CheckOutcome] = []
+        worker: Worker | None = None
+        deaths = 0
+        try:
+            while len(outcomes) < len(sources):
+                if worker is None:
+                    worker = await self._fork(None)
+                request = Judge(worker.next_serial(), form, sources[len(outcomes)], initial, final, clock)
+                try:
+                    reply = await worker.ask(request)
+                except WorkerDied as death:
+                    # A check that takes its worker with it must not take the checks after it.
+                    worker = None
+                    deaths += 1
+                    if death.cause == "cpu" or deaths == 2:
+                        outcomes.append(CheckOutcome(None, str(death_fault(death, self.limits)), False))
+                        deaths = 0
+                    continue
+                deaths = 0
+                outcomes.append(_judgement(reply))
+        finally:
+            if worker is not None:
+                worker.kill()
+        return tuple(outcomes)
+
+    # -- what sessions need ---------------------------------------------------------------------------------
+
+    async def worker_for(self, program: Program) -> Worker:
+        """A new worker for `program`, not built yet."""
+        return await self._fork(program)
+
+    async def admit(self) -> None:
+        """Wait for leave to open one more session."""
+        self._require_open()
+        await self._slots.acquire()
+
+    def dismiss(self) -> None:
+        """Give back the leave of a session that has been closed."""
+        self._slots.release()
+
+    def abandon(self, worker: Worker | None) -> None:
+        """End a session that was forgotten without being closed; from whatever thread the collector runs in."""
+
+        def end() -> None:
+            if worker is not None:
+                worker.kill()
+            self._slots.release()
+
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(end)
+
+    # -- workers --------------------------------------------------------------------------------------------
+
+    async def _fork(self, program: Program | None) -> Worker:
+        self._require_open()
+        nursery = self._nurseries[self._next_nursery % len(self._nurseries)]
+        self._next_nursery += 1
+        limit = max(self.limits.max_output_bytes, self.limits.max_state_bytes)
+        worker = await nursery.fork(program, HEADER_BYTES + limit + _ENVELOPE_BYTES)
+        self._workers.add(worker)
+        return worker
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(_WATCH_EVERY_S)
+            for worker in tuple(self._workers):
+                worker.watch(self.limits)
+                if worker.dead:
+                    self._workers.discard(worker)
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise SandboxError("the sandbox is not open: use it in `async with`")
+
+
+def _judgement(reply: Reply) -> CheckOutcome:
+    if reply.kind == "ok" and reply.result in (b"true", b"false"):
+        return CheckOutcome(reply.result == b"true", None, reply.changed)
+    error = f"{reply.type}: {reply.message}" if reply.message else reply.type
+    return CheckOutcome(None, error or "it gave no answer", reply.changed)

@@ -1,43 +1,311 @@
-"""`Session`: one live instance of a program, which survives the loss of its worker."""
+"""`Session`: one live instance of a program, which survives the loss of its worker.
+
+A session is its beginning (state, seed, clock) and the log of the calls that succeeded; the worker is only where they
+were played. A worker that is lost is replaced by playing them again.
+"""
 
 from __future__ import annotations
 
-from envscaler.sandbox.contract import Arguments, Outcome, Snapshot
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from envscaler.errors import ProgramError, SandboxError, WorkerLost
+from envscaler.sandbox.clock import clock_text, clock_us
+from envscaler.sandbox.contract import Arguments, Limits, Outcome, Program, Snapshot, ToolFault
+from envscaler.sandbox.inside.wire import Build, Call, Read
+from envscaler.sandbox.nursery import program_fault
+from envscaler.sandbox.worker import Worker, WorkerDied
 from envscaler.state import State
+
+CALL_US = 1_000_000
+"""Microseconds that pass before each call, whatever it does."""
+
+BuiltT = TypeVar("BuiltT")
+
+_REBUILDS = 3
+_encode_json = msgspec.json.Encoder().encode
+_decode_json = msgspec.json.Decoder().decode
+
+
+class Host(Protocol):
+    """What a session needs of its sandbox."""
+
+    limits: Limits
+
+    @property
+    def closed(self) -> bool: ...
+
+    async def worker_for(self, program: Program) -> Worker: ...
+
+    async def admit(self) -> None: ...
+
+    def dismiss(self) -> None: ...
+
+    def abandon(self, worker: Worker | None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a session starts from."""
+
+    state: bytes
+    seed: int
+    clock_us: int
+    call_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCall:
+    """A call that succeeded."""
+
+    index: int
+    clock_us: int
+    name: str
+    arguments: bytes
+    digest: str
+    """Of the state after it."""
 
 
 class Session:
     """One instance of a program in a worker of its own. `Sandbox.open` makes it."""
 
+    def __init__(self, host: Host, program: Program, beginning: Beginning) -> None:
+        self.program = program
+        self._host = host
+        self._beginning = beginning
+        self._log: list[LoggedCall] = []
+        self._lock = asyncio.Lock()
+        self._worker: Worker | None = None
+        self._digest = ""
+        self._clock_us = beginning.clock_us
+        self._index = beginning.call_index
+        self._closed = False
+
     @property
     def digest(self) -> str:
         """Digest of the present state."""
-        raise NotImplementedError
+        return self._digest
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, by itself or with its sandbox."""
+        return self._closed or self._host.closed
+
+    @property
+    def worker(self) -> Worker | None:
+        """The worker in use, if there is one."""
+        return self._worker
+
+    async def start(self) -> None:
+        """Build the instance in a first worker.
+
+        Raises:
+            ProgramError: if that fails.
+        """
+        async with self._lock:
+            self._digest, clock = await self._retrying(self._begin)
+            if self._beginning.call_index == 0:
+                self._clock_us = clock
 
     async def call(self, name: str, arguments: Arguments) -> Outcome:
         """Call the program's public method `name`.
 
+        A call that fails in any way leaves the state as it was. Cancelled in the middle, it was never made.
+
         Raises:
-            WorkerLost: if the worker died and replaying the session's log did not give the same states.
+            WorkerLost: if the worker died and playing the session's log again did not give the same states.
         """
-        raise NotImplementedError
+        text = _encode_json(dict(arguments))
+        async with self._lock:
+            clock = self._clock_us + CALL_US
+            deaths = 0
+            while True:
+                worker = await self._live()
+                try:
+                    reply = await worker.ask(Call(worker.next_serial(), self._index, clock, name, text))
+                    break
+                except WorkerDied as death:
+                    self._drop()
+                    deaths += 1
+                    # Time by the wall passes on a loaded machine too, and anything may kill a process; twice is the
+                    # tool's doing. CPU time is the tool's own.
+                    if death.cause == "cpu" or deaths == 2:
+                        return self._failed(death_fault(death, self._host.limits), clock)
+                except BaseException:
+                    self._drop()
+                    raise
+            if reply.kind != "ok":
+                if not reply.usable:
+                    self._drop()
+                return self._failed(ToolFault(reply.kind, reply.type, reply.message), clock)
+            try:
+                result = _decode_json(reply.result)
+            except (msgspec.MsgspecError, RecursionError) as error:
+                self._drop()
+                return self._failed(ToolFault("not_json", type(error).__name__, str(error)), clock)
+            self._log.append(LoggedCall(self._index, clock, name, text, reply.digest))
+            changed = reply.digest != self._digest
+            self._digest = reply.digest
+            self._clock_us = reply.clock_us
+            self._index += 1
+            return Outcome(result, None, reply.digest, changed)
 
     async def state(self) -> State:
         """The present state, a copy of the caller's own."""
-        raise NotImplementedError
+        async with self._lock:
+            return await self._state()
 
     async def snapshot(self) -> Snapshot:
         """All that is needed to go on from here, also in another process on another machine."""
-        raise NotImplementedError
+        async with self._lock:
+            state = await self._state()
+            return Snapshot(state, clock_text(self._clock_us), self._index, self._beginning.seed)
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Go on from `snapshot`, in a fresh worker."""
-        raise NotImplementedError
+        """Go on from `snapshot`, in a fresh worker.
+
+        Raises:
+            ProgramError: if the program cannot be built from it; the session is then as it was.
+        """
+        beginning = Beginning(
+            _encode_json(snapshot.state), snapshot.seed, clock_us(snapshot.clock), snapshot.call_index
+        )
+        async with self._lock:
+            self._require_open()
+            before = (self._beginning, self._log, self._clock_us, self._index)
+            self._beginning, self._log = beginning, []
+            self._drop()
+            try:
+                self._digest, _ = await self._retrying(self._begin)
+            except BaseException:
+                self._beginning, self._log, self._clock_us, self._index = before
+                raise
+            self._clock_us, self._index = beginning.clock_us, beginning.call_index
 
     async def fork(self) -> Session:
-        """A second session that goes on from here by itself."""
-        raise NotImplementedError
+        """A second session that goes on from here by itself, equal also in what its state does not show."""
+        async with self._lock:
+            self._require_open()
+            twin = Session(self._host, self.program, self._beginning)
+            twin._log = list(self._log)
+            twin._digest, twin._clock_us, twin._index = self._digest, self._clock_us, self._index
+        await self._host.admit()
+        try:
+            await twin._live()
+        except BaseException:
+            await twin.close()
+            raise
+        return twin
 
     async def close(self) -> None:
         """End the worker; idempotent."""
-        raise NotImplementedError
+        if not self._closed:
+            self._closed = True
+            self._drop()
+            self._host.dismiss()
+
+    # -- the worker -----------------------------------------------------------------------------------------
+
+    async def _live(self) -> Worker:
+        """The worker, replaced by a new one with the same history if it is gone."""
+        self._require_open()
+        if self._worker is None:
+            await self._retrying(self._replay)
+            assert self._worker is not None
+        return self._worker
+
+    async def _retrying(self, build: Callable[[Worker], Awaitable[BuiltT]]) -> BuiltT:
+        died: WorkerDied | None = None
+        for _ in range(_REBUILDS):
+            worker = await self._host.worker_for(self.program)
+            try:
+                built = await build(worker)
+            except WorkerDied as death:
+                died = death
+                if death.cause == "cpu":
+                    break
+                continue
+            except BaseException:
+                worker.kill()
+                raise
+            self._worker = worker
+            return built
+        assert died is not None
+        fault = death_fault(died, self._host.limits)
+        if self._log:
+            raise WorkerLost(f"a worker could not be rebuilt: {fault}") from died
+        raise ProgramError(str(fault)) from died
+
+    async def _begin(self, worker: Worker) -> tuple[str, int]:
+        start = self._beginning
+        reply = await worker.ask(
+            Build(worker.next_serial(), self.program.class_name, start.state, start.seed, start.clock_us)
+        )
+        if reply.kind != "ok":
+            raise ProgramError(program_fault(reply.type, reply.message, reply.line))
+        return reply.digest, reply.clock_us
+
+    async def _replay(self, worker: Worker) -> None:
+        try:
+            digest, _ = await self._begin(worker)
+        except ProgramError as error:
+            raise WorkerLost(f"a worker could not be rebuilt: {error}") from error
+        for logged in self._log:
+            reply = await worker.ask(
+                Call(worker.next_serial(), logged.index, logged.clock_us, logged.name, logged.arguments)
+            )
+            digest = reply.digest
+            if reply.kind != "ok" or digest != logged.digest:
+                raise WorkerLost(f"call {logged.index} ({logged.name}) did not do again what it had done before")
+        if digest != self._digest:
+            raise WorkerLost("the program was not built again as it had been before")
+
+    async def _state(self) -> State:
+        for _ in range(_REBUILDS):
+            worker = await self._live()
+            try:
+                reply = await worker.ask(Read(worker.next_serial()))
+            except WorkerDied:
+                self._drop()
+                continue
+            except BaseException:
+                self._drop()
+                raise
+            if reply.kind == "ok":
+                state = _decode_json(reply.result)
+                if isinstance(state, dict):
+                    return state
+            self._drop()
+            raise WorkerLost(f"the state cannot be read: {reply.type} {reply.message}")
+        raise WorkerLost("the worker dies when its state is read")
+
+    def _drop(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+
+    def _failed(self, fault: ToolFault, clock: int) -> Outcome:
+        self._clock_us = clock
+        self._index += 1
+        return Outcome(None, fault, self._digest, False)
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise SandboxError("the session is closed")
+
+    def __del__(self) -> None:
+        if not self._closed:
+            self._host.abandon(self._worker)
+
+
+def death_fault(death: WorkerDied, limits: Limits) -> ToolFault:
+    """What the death of its worker says of a call."""
+    if death.cause == "cpu":
+        return ToolFault("timeout", "Timeout", f"it used more than {limits.cpu_kill_s:g} s of CPU time")
+    if death.cause == "wall":
+        return ToolFault("timeout", "Timeout", f"it did not end within {limits.wall_s:g} s")
+    return ToolFault("killed", "WorkerEnded", "it ended the process that it ran in")

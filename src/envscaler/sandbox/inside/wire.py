@@ -1,0 +1,163 @@
+"""Messages between the parent, the zygote and the workers: length-prefixed msgpack, typed on both sides.
+
+Values of programs travel as JSON text inside them, so that whatever a hostile worker sends, the parent decodes JSON.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Literal
+
+import msgspec
+
+HEADER_BYTES = 4
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """The part of the limits that zygote and workers enforce."""
+
+    cpu_s: float
+    memory_mb: int
+    max_output_bytes: int
+    max_state_bytes: int
+    max_message_chars: int
+
+
+# -- to a worker --------------------------------------------------------------------------------------------
+
+
+class Build(msgspec.Struct, frozen=True, array_like=True, tag="build"):
+    """Load the program and make the instance."""
+
+    serial: int
+    class_name: str
+    state: bytes
+    seed: int
+    clock_us: int
+
+
+class Call(msgspec.Struct, frozen=True, array_like=True, tag="call"):
+    """Call one public method."""
+
+    serial: int
+    index: int
+    clock_us: int
+    name: str
+    arguments: bytes
+
+
+class Read(msgspec.Struct, frozen=True, array_like=True, tag="read"):
+    """Send the state."""
+
+    serial: int
+
+
+class Judge(msgspec.Struct, frozen=True, array_like=True, tag="judge"):
+    """Run one check function, or evaluate one expression, over a state."""
+
+    serial: int
+    form: Literal["function", "expression"]
+    source: str
+    initial: bytes
+    final: bytes
+    clock_us: int
+
+
+Request = Build | Call | Read | Judge
+
+
+# -- from a worker ------------------------------------------------------------------------------------------
+
+
+class Reply(msgspec.Struct, frozen=True, array_like=True):
+    """The answer to one request."""
+
+    serial: int
+    kind: Literal["ok", "raised", "timeout", "not_json", "too_large", "unknown_tool"] = "ok"
+    result: bytes = b"null"
+    digest: str = ""
+    changed: bool = False
+    clock_us: int = 0
+    type: str = ""
+    message: str = ""
+    line: int = 0
+    """Line of the program at which it failed; 0 when unknown."""
+    usable: bool = True
+    """False when the worker could not put the state back by itself and has to be replaced."""
+
+
+# -- to the zygote and back ---------------------------------------------------------------------------------
+
+
+class Load(msgspec.Struct, frozen=True, array_like=True, tag="load"):
+    """Compile a program and keep the result for later forks; answered by `Loaded`."""
+
+    digest: str
+    source: str
+
+
+class Fork(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
+    """Fork a worker on the socket sent along; answered by `Forked`."""
+
+    digest: str
+    """The program to load; empty for a worker that judges."""
+
+
+class Reap(msgspec.Struct, frozen=True, array_like=True, tag="reap"):
+    """Collect a worker that was killed; not answered."""
+
+    pid: int
+
+
+Order = Load | Fork | Reap
+
+
+class Ready(msgspec.Struct, frozen=True, array_like=True):
+    """The zygote's first message."""
+
+    hardened: bool
+    missing: tuple[str, ...]
+
+
+class Loaded(msgspec.Struct, frozen=True, array_like=True):
+    """Whether a program compiled; `type` is empty when it did."""
+
+    type: str = ""
+    message: str = ""
+    line: int = 0
+
+
+class Forked(msgspec.Struct, frozen=True, array_like=True):
+    """The new worker's process id; 0 when the program was not, or is no longer, loaded."""
+
+    pid: int
+
+
+encode = msgspec.msgpack.Encoder().encode
+
+
+def framed(message: msgspec.Struct) -> bytes:
+    """A message with its length in front."""
+    body = encode(message)
+    return len(body).to_bytes(HEADER_BYTES, "big") + body
+
+
+def receive(sock: socket.socket, beginning: bytes = b"") -> bytes | None:
+    """Read one frame's body from a blocking socket and not a byte more; None when the other side is gone.
+
+    Args:
+        beginning: what was read of the header already.
+    """
+    header = _exactly(sock, HEADER_BYTES - len(beginning))
+    return None if header is None else _exactly(sock, int.from_bytes(beginning + header, "big"))
+
+
+def _exactly(sock: socket.socket, size: int) -> bytes | None:
+    first = sock.recv(size)
+    if len(first) == size:
+        return first
+    parts = bytearray(first)
+    while first and len(parts) < size:
+        first = sock.recv(size - len(parts))
+        parts += first
+    return bytes(parts) if first else None

@@ -1,0 +1,122 @@
+"""`Worker`: the parent's hold on one worker process: asks it, watches its time, kills it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import msgspec
+
+from envscaler.sandbox.channel import Channel, ChannelClosed
+from envscaler.sandbox.inside.wire import Reply, Request, framed
+
+if TYPE_CHECKING:
+    from envscaler.sandbox.contract import Limits
+
+Cause = Literal["ended", "cpu", "wall"]
+
+_decode = msgspec.msgpack.Decoder(Reply).decode
+_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+
+
+class WorkerDied(Exception):
+    """The worker ended before it answered: by itself, or because it used up its time."""
+
+    def __init__(self, cause: Cause) -> None:
+        self.cause = cause
+        super().__init__(cause)
+
+
+class Reaper(Protocol):
+    """Whoever collects killed workers."""
+
+    def reap(self, pid: int) -> None: ...
+
+
+class Worker:
+    """One worker process and the socket to it."""
+
+    def __init__(self, pid: int, channel: Channel, reaper: Reaper) -> None:
+        self.pid = pid
+        self._channel = channel
+        self._reaper = reaper
+        self._cause: Cause = "ended"
+        self._dead = False
+        self._asked_at: float | None = None
+        self._cpu_at: float | None = None
+        self._serial = 0
+
+    @property
+    def dead(self) -> bool:
+        """Whether it has been killed."""
+        return self._dead
+
+    def next_serial(self) -> int:
+        """The number that the next request has to carry."""
+        self._serial += 1
+        return self._serial
+
+    async def ask(self, request: Request) -> Reply:
+        """Send a request and return its reply.
+
+        Raises:
+            WorkerDied: if there is none. The worker is then dead, as it is after a cancellation.
+        """
+        self._asked_at, self._cpu_at = time.monotonic(), None
+        try:
+            reply = _decode(await self._channel.request(framed(request)))
+            if reply.serial != request.serial:
+                raise WorkerDied("ended")
+        except (ChannelClosed, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            self.kill()
+            raise WorkerDied(self._cause) from error
+        except BaseException:
+            self.kill()
+            raise
+        finally:
+            self._asked_at = None
+        return reply
+
+    def watch(self, limits: Limits) -> None:
+        """Kill the worker if its present request has used up its time."""
+        asked_at = self._asked_at
+        if asked_at is None or self._dead:
+            return
+        elapsed = time.monotonic() - asked_at
+        if elapsed < min(0.5, limits.cpu_s):
+            return
+        used = _cpu_seconds(self.pid)
+        if used is not None:
+            if self._cpu_at is None:
+                # Read only now, not at each call: a call cannot have used more than the time that has passed.
+                self._cpu_at = max(0.0, used - elapsed)
+            if used - self._cpu_at >= limits.cpu_kill_s:
+                self.kill("cpu")
+                return
+        if elapsed >= limits.wall_s:
+            self.kill("wall")
+
+    def kill(self, cause: Cause = "ended") -> None:
+        """End the process; idempotent."""
+        if self._dead:
+            return
+        self._dead = True
+        self._cause = cause
+        # The zygote collects a worker only when it is told to, so the number cannot belong to another process yet.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self.pid, signal.SIGKILL)
+        self._channel.close()
+        self._reaper.reap(self.pid)
+
+
+def _cpu_seconds(pid: int) -> float | None:
+    """User and system time of a process; None where the system has no /proc."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as statistics:
+            fields = statistics.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) * _TICK_S
