@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -106,6 +105,8 @@ def register(app: typer.Typer, export_app: typer.Typer) -> None:
 
                 report = ask_models(models, folder, work, quiet=output.quiet)
             else:
+                import asyncio
+
                 with reporter(quiet=output.quiet) as display:
                     report = asyncio.run(run_rollout(opened_library, settings, progress=display))
         show_report(report, output, show_rollout)
