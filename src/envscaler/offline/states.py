@@ -1,13 +1,27 @@
-"""Makes initial states that a blueprint allows, the same for the same seed."""
+"""Makes initial states that a blueprint allows, the same for the same seed.
+
+Which records are pressed against the limits of requirements is `limits`' business.
+"""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from random import Random
 from typing import Literal
 
-from envscaler.offline.blueprint import Blueprint
-from envscaler.state import State
+from envscaler.offline.blueprint import Blueprint, EntityPlan, FieldPlan, Invariant
+from envscaler.offline.expression import CLOCK, Scope, evaluate, parse
+from envscaler.offline.labels import Row, path_value
+from envscaler.offline.limits import press
+from envscaler.offline.values import Maker
+from envscaler.state import JsonValue, State
 
 Purpose = Literal["assessment", "scenario"]
+
+_ROUNDS = 12
+"""Attempts at mending records that break an invariant; the last ones drop them."""
 
 
 def make_state(blueprint: Blueprint, *, seed: int, index: int, purpose: Purpose, clock: str | None = None) -> State:
@@ -16,4 +30,209 @@ def make_state(blueprint: Blueprint, *, seed: int, index: int, purpose: Purpose,
     Args:
         clock: time of the state, ISO 8601 to the second; None draws one.
     """
-    raise NotImplementedError
+    rng = Random(f"{blueprint.slug}/{seed}/{index}/{purpose}")
+    return _Draft(blueprint, rng, clock or _some_clock(rng)).finished()
+
+
+def _some_clock(rng: Random) -> str:
+    day = datetime(2025, 1, 6) + timedelta(
+        days=rng.randint(0, 500), hours=rng.randint(8, 17), minutes=15 * rng.randint(0, 3)
+    )
+    return day.isoformat()
+
+
+class _Draft:
+    """A state in the making: values as they were drawn, and the state that follows from them."""
+
+    def __init__(self, blueprint: Blueprint, rng: Random, clock: str) -> None:
+        self.blueprint = blueprint
+        self.rng = rng
+        self.maker = Maker(blueprint, rng, clock)
+        self.state: State = {CLOCK: clock}
+        self.drawn: dict[str, dict[str, Row]] = {}
+        """Entity → id → values before `only_if` and `derive`."""
+        self.numbers: dict[str, int] = {}
+        for entity in blueprint.entities:
+            self.state[entity.container] = {}
+            self.drawn[entity.name] = {}
+            self.numbers[entity.name] = rng.choice((1, 1, rng.randint(2, 60)))
+
+    def finished(self) -> State:
+        for entity in self.blueprint.entities:
+            count = self.rng.randint(*entity.count)
+            decks = {field.name: deck for field in entity.fields if (deck := self._deck(field, count))}
+            for position in range(count):
+                key = self.add(entity)
+                for name, deck in decks.items():
+                    self.drawn[entity.name][key][name] = deck[position]
+        press(self)
+        self._settle()
+        for attempt in range(_ROUNDS):
+            broken = self._violations()
+            if not broken:
+                break
+            for invariant, key in broken:
+                self._mend(invariant, key, attempt)
+            self._settle()
+        created = {entity.name for entity in self.blueprint.created}
+        for entity in self.blueprint.entities:
+            if entity.name in created:
+                self.state[entity.counter] = self.numbers[entity.name]
+        return self.state
+
+    def add(self, entity: EntityPlan) -> str:
+        """Draw one more record; its id."""
+        number = self.numbers[entity.name]
+        self.numbers[entity.name] = number + self.rng.choice((1, 1, 1, 1, 2, 3))
+        key = f"{entity.prefix}-{number:04d}"
+        self.drawn[entity.name][key] = {entity.key: key}
+        self.state[entity.container][key] = self.drawn[entity.name][key]
+        self._draw(entity, key)
+        return key
+
+    def _draw(self, entity: EntityPlan, key: str) -> None:
+        """Values of a record, templates after what they may name."""
+        record: Row = {entity.key: key}
+        self.drawn[entity.name][key] = self.state[entity.container][key] = record
+        for field in entity.fields:
+            record[field.name] = None
+        for templates in (False, True):
+            for field in entity.fields:
+                if (field.make.text is not None) is templates and field.make.derive is None:
+                    record[field.name] = self._value(entity, record, field)
+
+    def _value(self, entity: EntityPlan, record: Row, field: FieldPlan) -> JsonValue:
+        ids: list[str] = []
+        if field.ref is not None:
+            ids = [key for key in self.state[self.blueprint.entity(field.ref).container] if key != record[entity.key]]
+
+        def known(path: str) -> JsonValue:
+            value, _ = path_value(self.blueprint, self.state, entity, record, path)
+            return value
+
+        def one() -> JsonValue:
+            return self.maker.draw(field.make, field.type, enum=field.enum, ids=ids, known=known)
+
+        if field.name == entity.title or (entity.title is None and field.name == "name"):
+            return self._title(entity, record, field, [one() for _ in range(1 + 7 * (self.rng.random() < 0.4))], one)
+        return one()
+
+    def _title(
+        self, entity: EntityPlan, record: Row, field: FieldPlan, drawn: list[JsonValue], one: Callable[[], JsonValue]
+    ) -> JsonValue:
+        """A title that no other record has; of several the one that is most easily taken for another record's."""
+        own = record[entity.key]
+        taken = {str(row[field.name]).casefold() for key, row in self.drawn[entity.name].items() if key != own}
+        words = {word for title in taken for word in title.split() if len(word) > 3}
+        free = [title for title in drawn if str(title).casefold() not in taken]
+        for _ in range(30):
+            if free:
+                break
+            free = [title for title in (one(),) if str(title).casefold() not in taken]
+        if not free:
+            # A vocabulary smaller than the container: numbered as shelves, rooms and batches are.
+            return f"{drawn[0]} {len(taken) + 1}"
+        return max(free, key=lambda title: len(words & set(str(title).casefold().split())))
+
+    def _deck(self, field: FieldPlan, count: int) -> list[JsonValue]:
+        """Values of an enumerated field for all records of an entity: each value once, as far as they go."""
+        weights = field.make.weights
+        if weights is None or field.make.derive is not None:
+            return []
+        must = [value for value, weight in weights.items() if weight > 0]
+        if count < len(must):
+            return []
+        rest = self.rng.choices(list(weights), list(weights.values()), k=count - len(must))
+        deck = [*must, *rest]
+        self.rng.shuffle(deck)
+        return list(deck) if field.type == "str" else []
+
+    def _settle(self) -> None:
+        """Bring the state in line with the values drawn: `only_if`, then `derive`, until nothing changes."""
+        for entity in self.blueprint.entities:
+            rows = self.state[entity.container]
+            rows.clear()
+            rows.update({key: dict(record) for key, record in sorted(self.drawn[entity.name].items())})
+        dependent = [
+            (entity, field)
+            for entity in self.blueprint.entities
+            for field in entity.fields
+            if field.make.derive is not None or field.make.only_if is not None
+        ]
+        scope = Scope(self.blueprint, self.state)
+        for _ in range(4):
+            changed = False
+            for entity, field in dependent:
+                for key, row in self.state[entity.container].items():
+                    value = self._dependent(scope.with_it(entity.name, row), field, self.drawn[entity.name][key])
+                    changed |= row[field.name] != value
+                    row[field.name] = value
+            if not changed:
+                return
+
+    @staticmethod
+    def _dependent(scope: Scope, field: FieldPlan, drawn: Row) -> JsonValue:
+        # On the first pass a field that the expression reads may not be there yet; the next pass sees it.
+        try:
+            if field.make.only_if is not None and not evaluate(field.make.only_if, scope):
+                return None
+            return evaluate(field.make.derive, scope) if field.make.derive is not None else drawn[field.name]
+        except TypeError:
+            return None
+
+    def _violations(self) -> list[tuple[Invariant, str]]:
+        scope = Scope(self.blueprint, self.state)
+        return [
+            (invariant, key)
+            for invariant in self.blueprint.invariants
+            for key, row in self.state[self.blueprint.entity(invariant.entity).container].items()
+            if not _holds(invariant, scope.with_it(invariant.entity, row))
+        ]
+
+    def _mend(self, invariant: Invariant, key: str, attempt: int) -> None:
+        entity = self.blueprint.entity(invariant.entity)
+        if key not in self.drawn[entity.name]:
+            return
+        readers = self._readers(invariant, entity, key)
+        if attempt < 3 or (attempt < _ROUNDS - 4 and not readers):
+            self._draw(entity, key)
+        elif attempt < _ROUNDS - 4:
+            self._draw(*self.rng.choice(readers))
+        elif attempt < _ROUNDS - 1 and readers:
+            self._drop(*self.rng.choice(readers))
+        else:
+            self._drop(entity, key)
+
+    def _readers(self, invariant: Invariant, entity: EntityPlan, key: str) -> list[tuple[EntityPlan, str]]:
+        """Records that the invariant counts and that reference the record."""
+        named = {node.id for node in ast.walk(parse(invariant.holds)) if isinstance(node, ast.Name)}
+        return [
+            (other, other_key)
+            for other in self.blueprint.entities
+            if other.name in named
+            for field in other.fields
+            if field.ref == entity.name
+            for other_key, row in self.drawn[other.name].items()
+            if row[field.name] == key and other_key != key
+        ]
+
+    def _drop(self, entity: EntityPlan, key: str) -> None:
+        """Remove a record and, so that references hold, those that name it."""
+        if self.drawn[entity.name].pop(key, None) is None:
+            return
+        for other in self.blueprint.entities:
+            for field in other.fields:
+                if field.ref == entity.name:
+                    for other_key, row in list(self.drawn[other.name].items()):
+                        if row[field.name] == key:
+                            if field.optional:
+                                row[field.name] = None
+                            else:
+                                self._drop(other, other_key)
+
+
+def _holds(invariant: Invariant, scope: Scope) -> bool:
+    try:
+        return bool(evaluate(invariant.holds, scope))
+    except TypeError:
+        return False

@@ -5,9 +5,9 @@ from __future__ import annotations
 from envscaler.offline.blueprint import Blueprint
 from envscaler.roles.types import (
     CodeReply,
+    WriteCheckInputs,
     WriteChecklistInputs,
     WriteChecklistReply,
-    WriteCheckInputs,
     WriteTaskInputs,
     WriteTaskReply,
 )
