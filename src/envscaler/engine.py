@@ -115,8 +115,12 @@ async def _next(source: AsyncIterator[In]) -> tuple[In] | None:
 
 async def _stream(inputs: Iterable[In] | AsyncIterable[In]) -> AsyncGenerator[In, None]:
     if isinstance(inputs, AsyncIterable):
-        async for value in inputs:
-            yield value
+        try:
+            async for value in inputs:
+                yield value
+        finally:
+            if isinstance(inputs, AsyncGenerator):
+                await inputs.aclose()
     else:
         for value in inputs:
             yield value

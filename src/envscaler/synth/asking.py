@@ -1,0 +1,77 @@
+"""`Asking`: questions to the models on behalf of one unit, with what its replies cost by stage."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from envscaler.record import Record
+from envscaler.roles.ask import Doubt, ask
+from envscaler.roles.role import Prompts, ReplyT, Role
+from envscaler.skeleton import ModelUse
+
+if TYPE_CHECKING:
+    from envscaler.models import Models
+
+
+class Asking:
+    """Asks in any role, with the model of the role's family."""
+
+    def __init__(self, models: Models, prompts: Prompts, attempts: int) -> None:
+        self._models = models
+        self._prompts = prompts
+        self._attempts = attempts
+        self._uses: dict[str, list[ModelUse]] = {}
+
+    @property
+    def attempts(self) -> int:
+        """Questions at most until a reply can be used."""
+        return self._attempts
+
+    async def __call__(
+        self, role: Role[ReplyT], inputs: Record, *, doubt: Doubt[ReplyT] | None = None, sample: int = 0
+    ) -> ReplyT:
+        """The usable reply.
+
+        Raises:
+            ReplyError: if there is none after all attempts.
+        """
+        answer = await ask(
+            self._models.chat(role.family),
+            role,
+            inputs,
+            prompts=self._prompts,
+            doubt=doubt,
+            sample=sample,
+            attempts=self._attempts,
+        )
+        self._uses.setdefault(role.stage, []).append(answer.use)
+        return answer.reply
+
+    @property
+    def use(self) -> dict[str, ModelUse]:
+        """What the usable replies so far cost, by stage; it does not depend on the order in which they came."""
+        return {stage: total(uses) for stage, uses in sorted(self._uses.items())}
+
+    def apart(self) -> Asking:
+        """The same for a part of the unit whose use is counted apart."""
+        return Asking(self._models, self._prompts, self._attempts)
+
+
+def total(uses: list[ModelUse]) -> ModelUse:
+    """The sum of uses, the same in any order: sums of floats one by one would differ in the last digit."""
+    paid = [use for use in uses if use.calls]
+    costs = [use.cost_usd for use in paid]
+    return ModelUse(
+        calls=sum(use.calls for use in paid),
+        input_tokens=sum(use.input_tokens for use in paid),
+        cached_input_tokens=sum(use.cached_input_tokens for use in paid),
+        output_tokens=sum(use.output_tokens for use in paid),
+        cost_usd=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+    )
+
+
+def merged(*uses: dict[str, ModelUse]) -> dict[str, ModelUse]:
+    """Uses by stage, added up."""
+    stages = sorted({stage for use in uses for stage in use})
+    return {stage: total([use[stage] for use in uses if stage in use]) for stage in stages}

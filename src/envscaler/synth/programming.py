@@ -1,0 +1,290 @@
+"""From a design to a program whose every tool was tried: class, methods, assembly, mending.
+
+Whether the tools do the right thing is `assess`' business.
+
+Source: paper 3.2, program modelling and assembly. Ours: a method that does not work goes back with its fault, and
+one that stays broken costs its tool, not the environment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from envscaler.engine import bounded_map
+from envscaler.errors import ProgramError, ReplyError
+from envscaler.program import analyze, assemble, class_name_of, method_source, tool_schemas
+from envscaler.record import JsonSchema
+from envscaler.roles import role as roles
+from envscaler.roles import types as t
+from envscaler.sandbox import DEFAULT_CLOCK, Program, Sandbox
+from envscaler.skeleton import Attribute, Entity, Rule, ToolSpec
+from envscaler.state import JsonValue, State
+from envscaler.synth.asking import Asking
+from envscaler.synth.design import Design, rules_for
+from envscaler.synth.seeds import derived_seed
+from envscaler.synth.smoke import smoke
+from envscaler.synth.states import write_state
+
+_AT_ONCE = 16
+_LIGHT: frozenset[str] = frozenset()
+"""Kinds of static faults that do not cost a tool: what they say shows when the tool is called, if it matters."""
+
+
+@dataclass(frozen=True)
+class Programmed:
+    """A design with its program."""
+
+    source: str
+    class_name: str
+    tools: tuple[ToolSpec, ...]
+    rules: tuple[Rule, ...]
+    dropped: tuple[str, ...]
+    """Tools and predicates that were given up, with the reason."""
+
+
+async def program(design: Design, *, seed: int, asking: Asking, sandbox: Sandbox) -> Programmed:
+    """Write the program of a design and try it.
+
+    Raises:
+        ReplyError: if the class or a test state stays unusable.
+        ProgramError: if no query or no update tool is left.
+    """
+    return await _Programming(design, seed, asking, sandbox).run()
+
+
+class _Programming:
+    def __init__(self, design: Design, seed: int, asking: Asking, sandbox: Sandbox) -> None:
+        self._design = design
+        self._seed = seed
+        self._asking = asking
+        self._sandbox = sandbox
+        self._known = t.EnvironmentInputs(
+            description=design.description,
+            seed_tasks=design.seed_tasks,
+            language=design.language,
+            entities=design.entities,
+            rules=design.rules,
+            tools=design.tools,
+        )
+        self._class_source = ""
+        self._class_name = ""
+        self._methods: dict[str, str] = {}
+        self._dropped: dict[str, str] = {}
+        self._state: State | None = None
+        self._broken: tuple[str, ...] = ()
+
+    async def run(self) -> Programmed:
+        reply = await self._asking(roles.WRITE_CLASS, t.WriteClassInputs(**dict(self._known)), doubt=self._class_doubt)
+        self._class_source = reply.source
+        self._class_name = class_name_of(reply.source)
+        await self._write({tool.name: None for tool in self._design.tools})
+        broken_predicates = await self._mend()
+        source = self._assembled()
+        tools = self._tools(source)
+        rules = rules_for(self._design.rules, tools)
+        return Programmed(
+            source=source,
+            class_name=self._class_name,
+            tools=tools,
+            rules=tuple(
+                rule.model_copy(update={"predicate": None}) if rule.predicate in broken_predicates else rule
+                for rule in rules
+            ),
+            dropped=(
+                *(f"tool {name}: {self._dropped[name]}" for name in self._names() if name in self._dropped),
+                *(f"predicate {text!r}: no written state satisfied it" for text in broken_predicates),
+            ),
+        )
+
+    # -- writing --
+
+    async def _write(self, faults: Mapping[str, str | None]) -> None:
+        """Write the methods of these tools, side by side; one that cannot be had is dropped."""
+
+        async def write(tool: ToolSpec) -> tuple[str, str | None, str]:
+            inputs = t.WriteMethodInputs(
+                **dict(self._known),
+                class_source=self._class_source,
+                class_name=self._class_name,
+                tool=tool,
+                fault=faults[tool.name],
+                previous=self._methods.get(tool.name),
+            )
+            try:
+                reply = await self._asking(
+                    roles.WRITE_METHOD, inputs, doubt=lambda reply: self._method_doubt(reply, tool)
+                )
+            except ReplyError as fault:
+                return tool.name, None, str(fault)
+            return tool.name, reply.source, ""
+
+        wanted = [tool for tool in self._design.tools if tool.name in faults]
+        async for name, source, why in bounded_map(write, wanted, limit=_AT_ONCE):
+            if source is None:
+                self._drop(name, faults[name] or why)
+            else:
+                self._methods[name] = source
+
+    async def _class_doubt(self, reply: t.CodeReply) -> str | None:
+        try:
+            class_name = class_name_of(reply.source)
+            session = await self._sandbox.open(Program(reply.source, class_name), _bare_state(self._design.entities))
+        except ProgramError as fault:
+            return str(fault)
+        try:
+            kept = await session.state()
+        finally:
+            await session.close()
+        missing = [key for key in _bare_state(self._design.entities) if key not in kept]
+        return f"__init__ does not set {', '.join(f'self.{key}' for key in missing)}" if missing else None
+
+    def _method_doubt(self, reply: t.CodeReply, tool: ToolSpec) -> str | None:
+        try:
+            source = assemble(self._class_source, {tool.name: reply.source})
+            method_source(source, self._class_name, tool.name)
+        except ProgramError as fault:
+            return str(fault)
+        return None
+
+    # -- trying and mending --
+
+    async def _mend(self) -> tuple[str, ...]:
+        """Try all methods, have faulty ones rewritten, drop those that stay gravely faulty.
+
+        Returns:
+            The predicates that the test state does not satisfy.
+        """
+        rewritten: Counter[str] = Counter()
+        while True:
+            self._require_both_kinds()
+            grave, light = await self._faults()
+            again: dict[str, str | None] = {}
+            for name, message in {**light, **grave}.items():
+                if rewritten[name] < self._asking.attempts - 1:
+                    rewritten[name] += 1
+                    again[name] = message
+                elif name in grave:
+                    self._drop(name, message)
+            if not grave and not again:
+                return self._broken
+            await self._write(again)
+
+    async def _faults(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The faults of the methods as they stand: those that cost the tool, and those that do not."""
+        grave: dict[str, str] = {}
+        light: dict[str, str] = {}
+        source = self._assembled()
+        planned = [tool for tool in self._design.tools if tool.name in self._methods]
+        for fault in analyze(source, self._class_name, planned):
+            if fault.tool in self._methods:
+                (light if fault.kind in _LIGHT else grave).setdefault(fault.tool, fault.message)
+        # What cannot be loaded cannot be tried, and one method keeps all others from being loaded.
+        grave = grave or await self._loading_faults(source)
+        if grave:
+            return grave, light
+        program = Program(source, self._class_name)
+        tools = self._tools(source)
+        if self._state is None:
+            written = await write_state(
+                t.EnvironmentInputs(**{**dict(self._known), "tools": tools}),
+                program,
+                purpose="assessment",
+                index=0,
+                seed=derived_seed(self._seed, "assessment"),
+                asking=self._asking,
+                sandbox=self._sandbox,
+                tolerate_predicates=True,
+            )
+            self._state, self._broken = written.state, written.broken
+        for found in await smoke(program, self._state, tools, self._design.entities, self._seed, self._sandbox):
+            (grave if found.grave else light).setdefault(found.tool, found.message)
+        return grave, light
+
+    async def _loading_faults(self, source: str) -> dict[str, str]:
+        """The tools without which the program could be loaded, when it cannot.
+
+        Raises:
+            ProgramError: if no single method is to blame.
+        """
+        bare = _bare_state(self._design.entities)
+        try:
+            await (await self._sandbox.open(Program(source, self._class_name), bare)).close()
+        except ProgramError as whole:
+            faults: dict[str, str] = {}
+            for name, method in self._methods.items():
+                try:
+                    alone = Program(assemble(self._class_source, {name: method}), self._class_name)
+                    await (await self._sandbox.open(alone, bare)).close()
+                except ProgramError as fault:
+                    faults[name] = str(fault)
+            if not faults:
+                raise ProgramError(f"the program cannot be loaded: {whole}") from whole
+            return faults
+        return {}
+
+    def _require_both_kinds(self) -> None:
+        left = {tool.effect for tool in self._design.tools if tool.name in self._methods}
+        for kind in ("query", "update"):
+            if kind not in left:
+                reasons = "; ".join(f"{name}: {why}" for name, why in self._dropped.items())
+                raise ProgramError(f"no {kind} tool is left ({reasons})")
+
+    def _drop(self, name: str, reason: str) -> None:
+        self._methods.pop(name, None)
+        self._dropped[name] = " ".join(reason.split())[:500]
+
+    def _assembled(self) -> str:
+        ordered = {name: self._methods[name] for name in self._names() if name in self._methods}
+        return assemble(self._class_source, ordered)
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(tool.name for tool in self._design.tools)
+
+    def _tools(self, source: str) -> tuple[ToolSpec, ...]:
+        schemas = tool_schemas(source, self._class_name)
+        return tuple(
+            tool.model_copy(update={"parameters": interface(tool.parameters, schemas[tool.name])})
+            for tool in self._design.tools
+            if tool.name in self._methods and tool.name in schemas
+        )
+
+
+def interface(planned: JsonSchema, derived: JsonSchema) -> JsonSchema:
+    """The schema of a tool: the parameters of its signature, described as planned.
+
+    Where plan and signature agree on a type, the plan's limits (enum, minimum …) stay; where they do not, the
+    signature is right, because it is what is called.
+    """
+    plans = planned.get("properties", {})
+    properties: dict[str, JsonValue] = {}
+    for name, signature in derived.get("properties", {}).items():
+        plan = plans.get(name, {})
+        if "type" in plan and plan["type"] == signature.get("type"):
+            limits = {key: value for key, value in plan.items() if key not in ("type", "default")}
+            properties[name] = {**signature, **limits}
+        elif plan.get("description"):
+            properties[name] = {**signature, "description": plan["description"]}
+        else:
+            properties[name] = signature
+    return {**derived, "properties": properties}
+
+
+def _bare_state(entities: Iterable[Entity]) -> State:
+    """A state without records, for loading what there is of a program before any state was written."""
+    state: State = {}
+    for entity in entities:
+        if entity.container is not None:
+            state[entity.container] = {}
+        else:
+            state.update({attribute.name: _bare_value(attribute) for attribute in entity.attributes})
+    return state
+
+
+def _bare_value(attribute: Attribute) -> JsonValue:
+    if attribute.enum:
+        return attribute.enum[0]
+    head = attribute.type.strip().lower().partition("[")[0]
+    empty: dict[str, JsonValue] = {"int": 0, "float": 0.0, "bool": False, "str": DEFAULT_CLOCK, "list": [], "dict": {}}
+    return empty.get(head)

@@ -1,0 +1,184 @@
+"""What a synthesis has done already: keys that name a unit of work by all that decides it, and records under them.
+
+Where the journal lies and how it survives a kill is `store`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from envscaler.record import Record
+from envscaler.roles import role as roles
+from envscaler.roles.role import Family, Prompts, Role
+from envscaler.skeleton import EnvDescription, ModelUse
+from envscaler.state import JsonValue, digest
+from envscaler.store import Journal
+from envscaler.synth.design import Design
+from envscaler.synth.discover import Discovered
+from envscaler.synth.settings import Stage, SynthSettings
+
+if TYPE_CHECKING:
+    from envscaler.models import Models
+
+DISCOVERING = (roles.FILTER_TASK, roles.INFER_ENVIRONMENT)
+PROGRAMMING = (roles.PLAN_STATE, roles.PLAN_TOOLS, roles.WRITE_CLASS, roles.WRITE_METHOD, roles.WRITE_STATE)
+ASSESSING = (roles.WRITE_STATE, roles.TEST_CALL, roles.JUDGE_CALL)
+WRITING = (roles.WRITE_STATE, roles.WRITE_TASK, roles.WRITE_CHECKLIST, roles.WRITE_CHECK)
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+
+class Decision(Record):
+    """Whether a description is an environment of its own."""
+
+    env_id: str
+    """Its own id, or that of the environment it is merged into."""
+    how: Literal["new", "summary", "similar", "cluster"]
+    similarity: float = 1.0
+
+
+class Decisions(Record):
+    """The decisions on all descriptions of a clustering, in input order."""
+
+    decisions: tuple[Decision, ...]
+
+
+class Unit(Record):
+    """How far one environment came."""
+
+    env_id: str
+    reached: Stage
+    """The last stage that was carried out."""
+    failed: str | None = None
+    """Why it ended in that stage."""
+    assessed_by: str | None = None
+    """Key of the settings of the assessment."""
+    scenarios_tried: int = 0
+    scenarios: int = 0
+    solved: int = 0
+    dropped_tools: tuple[str, ...] = ()
+    dropped_scenarios: tuple[str, ...] = ()
+    unsolved: tuple[str, ...] = ()
+    """Why a scenario has no solution."""
+    use: dict[str, ModelUse] = {}
+    """Use of the replies of all stages after discovery."""
+
+
+class Keys:
+    """Names units of work; equal keys mean that doing the work again would give the same result."""
+
+    def __init__(self, settings: SynthSettings, models: Models, prompts: Prompts) -> None:
+        self._settings = settings
+        self._names = models.names
+        self._prompts = prompts
+
+    def task(self, text: str, language: str) -> str:
+        """Key of the discovery of one task."""
+        return f"task:{digest([text, language, self._asked(DISCOVERING)])}"
+
+    def unit(self, source: str | EnvDescription, language: str) -> str:
+        """Key of the environment made from a task text or a description."""
+        begun = self.task(source, language) if isinstance(source, str) else [source.summary, source.introduction]
+        return f"unit:{digest([begun, language, self._settings.seed, self._asked(PROGRAMMING)])}"
+
+    def design(self, unit: str) -> str:
+        """Key of a design alone."""
+        return f"design:{unit}"
+
+    def decision(self, unit: str) -> str:
+        """Key of the greedy decision on a description."""
+        return f"decision:{digest([unit, self._settings.similarity])}"
+
+    def clustering(self, units: Iterable[str]) -> str:
+        """Key of the decisions of a clustering."""
+        settings = self._settings
+        return f"clusters:{digest([list(units), settings.clusters, settings.seed, settings.similarity])}"
+
+    def assessment(self) -> str:
+        """Key of the settings of an assessment."""
+        settings = self._settings
+        return digest([settings.rounds, settings.threshold, settings.by, self._asked(ASSESSING)])
+
+    def command(self) -> str:
+        """Key of what library.json says of the command."""
+        return digest(self.provenance())
+
+    def provenance(self) -> dict[str, JsonValue]:
+        """What decides the result of the command, for library.json; no path but the name of the input file."""
+        settings = self._settings
+        named = settings.model_dump(
+            mode="json", exclude={"library", "tasks", "descriptions", "concurrency", "environments_at_once"}
+        )
+        source = settings.tasks or settings.descriptions
+        return {
+            "command": "synth",
+            "source": source.name if source is not None else None,
+            "settings": named,
+            "models": dict(sorted(self._names.items())),
+            "prompts": self._digests((*DISCOVERING, *PROGRAMMING, *ASSESSING[1:], *WRITING[1:])),
+        }
+
+    def _asked(self, asked: Iterable[Role[RecordT]]) -> JsonValue:
+        """What a reply in these roles depends on beside its inputs."""
+        used = list(asked)
+        families: list[Family] = sorted({role.family for role in used})
+        return [self._settings.attempts, {name: self._names[name] for name in families}, self._digests(used)]
+
+    def _digests(self, asked: Iterable[Role[RecordT]]) -> dict[str, str]:
+        return {role.name: self._prompts.digest(role) for role in asked}
+
+
+class SynthJournal:
+    """The journal of a library's syntheses, typed."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def discovered(self, key: str) -> Discovered | None:
+        """What became of a task."""
+        return self._read(key, Discovered)
+
+    def decision(self, key: str) -> Decision | None:
+        """The decision on a description."""
+        return self._read(key, Decision)
+
+    def decisions(self, key: str) -> Decisions | None:
+        """The decisions of a clustering."""
+        return self._read(key, Decisions)
+
+    def unit(self, key: str) -> Unit | None:
+        """How far an environment came."""
+        return self._read(key, Unit)
+
+    def design(self, key: str) -> Design | None:
+        """A design made with `until` design."""
+        return self._read(key, Design)
+
+    def put(self, key: str, record: Record) -> None:
+        """Keep a record; it survives a kill from here on."""
+        self._journal.put(key, record.model_dump(mode="json", exclude_defaults=True))
+
+    def ids(self) -> set[str]:
+        """Every id that was ever given to an environment, also to one that failed."""
+        given: set[str] = set()
+        for key in self._journal:
+            if key.startswith("decision:"):
+                decision = self.decision(key)
+                given |= {decision.env_id} if decision is not None else set()
+            elif key.startswith("clusters:"):
+                decided = self.decisions(key)
+                given |= {decision.env_id for decision in decided.decisions} if decided is not None else set()
+        return given
+
+    def _read(self, key: str, kind: type[RecordT]) -> RecordT | None:
+        value = self._journal.get(key)
+        if value is None:
+            return None
+        try:
+            return kind.model_validate(value)
+        except ValidationError:
+            # Written by another version of this package: the work is done again.
+            return None

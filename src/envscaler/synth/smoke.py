@@ -1,0 +1,98 @@
+"""Calls every tool of a new program a few times and says which do not keep the contract of a tool.
+
+Whether a result is right is the assessment's business; here a tool must only answer as tools answer.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from envscaler.engine import bounded_map
+from envscaler.env.oracles import ExaminedCall, try_call
+from envscaler.messages import ToolCall
+from envscaler.probe import valid_arguments, wrong_arguments
+from envscaler.sandbox import Program, Sandbox
+from envscaler.skeleton import Entity, ToolSpec
+from envscaler.state import JsonValue, State, encode
+from envscaler.synth.assess import refusal
+from envscaler.synth.seeds import derived_seed
+
+_CALLS = 2
+"""Valid and wrong calls of each tool, each."""
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class SmokeFault:
+    """What one tool did wrong."""
+
+    tool: str
+    message: str
+    grave: bool
+    """False for what an agent never meets, because the interface refuses such arguments beforehand."""
+
+
+async def smoke(
+    program: Program, state: State, tools: Iterable[ToolSpec], entities: tuple[Entity, ...], seed: int, sandbox: Sandbox
+) -> tuple[SmokeFault, ...]:
+    """The first fault of each tool that has one, in the order of the tools.
+
+    Raises:
+        ProgramError: if the program cannot be loaded.
+    """
+
+    async def try_tool(tool: ToolSpec) -> SmokeFault | None:
+        rng = random.Random(derived_seed(seed, "smoke", tool.name))
+        valid = [valid_arguments(tool, state, entities, rng) for _ in range(_CALLS)]
+        wrong = [wrong_arguments(tool, state, entities, rng)[1] for _ in range(_CALLS)]
+        session = await sandbox.open(program, state)
+        light: SmokeFault | None = None
+        try:
+            for arguments, is_valid in [(one, True) for one in valid] + [(one, False) for one in wrong]:
+                call = ToolCall(name=tool.name, arguments=arguments)
+                if refusal(tool, call) is not None:
+                    continue
+                examined = await try_call(session, tool, call, repeat=False)
+                fault = _fault(examined)
+                if fault is None:
+                    continue
+                grave = is_valid or examined.outcome.fault is None or bool(examined.findings)
+                found = SmokeFault(tool.name, f"{_written(call)} {fault}", grave)
+                if grave:
+                    return found
+                light = light or found
+        finally:
+            await session.close()
+        return light
+
+    return tuple([fault async for fault in bounded_map(try_tool, tools, limit=_AT_ONCE) if fault is not None])
+
+
+def _fault(examined: ExaminedCall) -> str | None:
+    if examined.findings:
+        return "; ".join(finding.detail for finding in examined.findings)
+    if examined.error is not None:
+        return f"raised {examined.error}"
+    return contract_fault(examined.outcome.result)
+
+
+def contract_fault(result: JsonValue) -> str | None:
+    """Why a result is not what a tool returns, or None.
+
+    Source: paper 3.2: success with data or a message, or failure with an error.
+    """
+    if not isinstance(result, dict) or not isinstance(result.get("success"), bool):
+        return f"returned {_cut(encode(result).decode('utf-8', 'replace'))}, no object with a boolean `success`"
+    if result["success"] is False and not isinstance(result.get("error"), str):
+        return "returned a failure without a text `error`"
+    return None
+
+
+def _written(call: ToolCall) -> str:
+    return f"{call.name}(**{_cut(encode(call.arguments).decode('utf-8', 'replace'))})"
+
+
+def _cut(text: str, limit: int = 300) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"

@@ -1,0 +1,147 @@
+"""Writes initial states of an environment and accepts only those that its program, schema and rules accept.
+
+What a state is for is the caller's business.
+
+Source: paper 3.3 (test state) and 4, S_init = M(P_state ‖ F_exec ‖ E_state). That references, rules and the
+program itself must accept the state is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from envscaler.errors import NotJson, ProgramError
+from envscaler.program import state_faults
+from envscaler.roles import role as roles
+from envscaler.roles import types as t
+from envscaler.sandbox import Program, Sandbox
+from envscaler.skeleton import Entity, EnvSkeleton, Rule
+from envscaler.state import JsonValue, State, canonical, digest, encode, escape
+from envscaler.synth.asking import Asking
+
+MAX_SEED_TASKS = 5
+"""Task texts that prompts show of an environment: more would cost tokens and tell little."""
+_MAX_FAULTS = 6
+
+
+def known_of(skeleton: EnvSkeleton) -> t.EnvironmentInputs:
+    """What every role knows of an environment."""
+    return t.EnvironmentInputs(
+        description=skeleton.description,
+        seed_tasks=skeleton.origin.seed_tasks[:MAX_SEED_TASKS],
+        language=skeleton.origin.language,
+        entities=skeleton.entities,
+        rules=skeleton.rules,
+        tools=skeleton.tools,
+    )
+
+
+@dataclass(frozen=True)
+class WrittenState:
+    """A state that was accepted."""
+
+    state: State
+    broken: tuple[str, ...] = ()
+    """Predicates that do not hold in it; only where the caller tolerates them."""
+
+
+async def write_state(
+    known: t.EnvironmentInputs,
+    program: Program,
+    *,
+    purpose: Literal["assessment", "scenario"],
+    index: int,
+    seed: int,
+    asking: Asking,
+    sandbox: Sandbox,
+    others: Sequence[State] = (),
+    min_distance: float = 0.0,
+    tolerate_predicates: bool = False,
+) -> WrittenState:
+    """Have a state written until it can be accepted.
+
+    Args:
+        index: which of the states of this environment and purpose it is.
+        others: states that it has to differ from.
+        min_distance: share of values in which it differs from each of them at least.
+        tolerate_predicates: accept a second state in which nothing but predicates is broken. A model's predicate
+            can be wrong itself, and must not cost the environment.
+
+    Raises:
+        ReplyError: if none can be accepted.
+    """
+    broken: list[tuple[str, ...]] = []
+
+    async def doubt(reply: t.WriteStateReply) -> str | None:
+        fault = await _structure_fault(reply.state, known.entities, program, sandbox)
+        if fault is None:
+            false = await broken_predicates(reply.state, known.rules, sandbox)
+            broken.append(tuple(rule.predicate for rule in false if rule.predicate is not None))
+            if false and not (tolerate_predicates and len(broken) > 1):
+                fault = "; ".join(f"it breaks the rule {rule.text!r} ({rule.predicate})" for rule in false)
+        return fault or _likeness_fault(reply.state, others, min_distance)
+
+    reply = await asking(
+        roles.WRITE_STATE,
+        t.WriteStateInputs(**dict(known), source=program.source, purpose=purpose, index=index, seed=seed),
+        doubt=doubt,
+    )
+    return WrittenState(state=canonical(reply.state), broken=broken[-1])
+
+
+async def broken_predicates(state: State, rules: Sequence[Rule], sandbox: Sandbox) -> tuple[Rule, ...]:
+    """The rules whose predicate is false in `state`. One that gives no boolean says nothing."""
+    ruled = [rule for rule in rules if rule.predicate]
+    if not ruled:
+        return ()
+    outcomes = await sandbox.evaluate([rule.predicate or "" for rule in ruled], state)
+    return tuple(rule for rule, outcome in zip(ruled, outcomes, strict=True) if outcome.value is False)
+
+
+async def _structure_fault(state: State, entities: Sequence[Entity], program: Program, sandbox: Sandbox) -> str | None:
+    try:
+        state = canonical(state)
+    except NotJson as fault:
+        return str(fault)
+    faults = state_faults(state, entities)
+    if faults:
+        more = f"; and {len(faults) - _MAX_FAULTS} more faults" if len(faults) > _MAX_FAULTS else ""
+        return "; ".join(faults[:_MAX_FAULTS]) + more
+    try:
+        session = await sandbox.open(program, state)
+    except ProgramError as fault:
+        return f"the program does not accept it: {fault}"
+    try:
+        loaded = await session.state()
+    finally:
+        await session.close()
+    lost = [key for key, value in state.items() if key not in loaded or encode(loaded[key]) != encode(value)]
+    return f"the program does not keep what is given for {', '.join(lost)}" if lost else None
+
+
+def _likeness_fault(state: State, others: Sequence[State], min_distance: float) -> str | None:
+    own = digest(canonical(state))
+    for index, other in enumerate(others):
+        if digest(other) == own:
+            return f"it equals state {index} of this environment; write another situation"
+        apart = distance(state, other)
+        if apart < min_distance:
+            return f"it differs from state {index} of this environment in {apart:.0%} of its values only"
+    return None
+
+
+def distance(left: State, right: State) -> float:
+    """Share of the values of two states, each with its place, that are not in both (Jaccard distance)."""
+    ours, theirs = set(_leaves(left, "")), set(_leaves(right, ""))
+    union = len(ours | theirs)
+    return 1.0 - len(ours & theirs) / union if union else 0.0
+
+
+def _leaves(value: JsonValue, place: str) -> list[tuple[str, bytes]]:
+    if isinstance(value, dict) and value:
+        return [leaf for key, part in value.items() for leaf in _leaves(part, f"{place}/{escape(key)}")]
+    if isinstance(value, list) and value:
+        return [leaf for index, part in enumerate(value) for leaf in _leaves(part, f"{place}/{index}")]
+    return [(place, encode(value))]
