@@ -6,10 +6,10 @@ not write, calls that raise leave the state as it was. Whether tools do the *rig
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
-
-from anyio.from_thread import start_blocking_portal
 
 from envscaler.assessment import Finding
 from envscaler.env.oracles import try_call
@@ -38,8 +38,8 @@ def check_env(
             return await examine_env(skeleton, state, sandbox, calls_per_tool=calls_per_tool, seed=seed)
 
     # A thread of its own, so that it also works where a loop is running already.
-    with start_blocking_portal() as portal:
-        return portal.call(examine)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(lambda: asyncio.run(examine())).result()
 
 
 async def examine_env(

@@ -36,20 +36,17 @@ async def try_call(session: Session, tool: ToolSpec, call: ToolCall, *, repeat: 
     """Make a call and examine it; the session goes on from the state that the call left.
 
     Args:
-        repeat: make the call a second time from the same moment in a forked session and compare.
+        repeat: make a call that gave a result a second time, from the same moment in a fresh worker, and compare.
     """
     moment = await session.snapshot()
     digest_before = session.digest
-    repeated: Outcome | None = None
-    if repeat:
-        # A fork, not a restore: what a program keeps outside its state would survive a restore on both tries alike.
-        twin = await session.fork()
-        try:
-            repeated = await twin.call(call.name, call.arguments)
-        finally:
-            await twin.close()
     outcome = await session.call(call.name, call.arguments)
     after = moment.state if outcome.digest == digest_before else await session.state()
+    repeated: Outcome | None = None
+    if repeat and outcome.fault is None:
+        # Not a fork: that would share what the program keeps outside its state, and this is to find it.
+        await session.restore(moment)
+        repeated = await session.call(call.name, call.arguments)
     findings = examine(tool, outcome, digest_before=digest_before, repeated=repeated, before=moment.state, after=after)
     return ExaminedCall(
         call=call,
