@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from envscaler.cli.output import count, text_of, visible
+from envscaler.cli.output import text_of
 from envscaler.cli.progress import spent_text
-from envscaler.report.wording import percent
+from envscaler.report.wording import count, percent, visible
 from envscaler.skeleton import ModelUse
 from envscaler.synth import AssessReport, ScenariosReport, SynthReport
 

@@ -9,8 +9,11 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from envscaler.report.wording import visible
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
+    from rich.padding import Padding
     from rich.text import Text
 
 _WIDTH_OF_PIPES = 140
@@ -37,14 +40,6 @@ def emit_json(value: Any) -> None:
     sys.stdout.write(json.dumps(plain, ensure_ascii=not utf8, indent=2) + "\n")
 
 
-def visible(text: str) -> str:
-    """The text with control characters written out, so that no tool's words can drive a terminal."""
-    return "".join(
-        char if char in "\n\t" or not (ord(char) < 32 or 127 <= ord(char) < 160) else f"\\x{ord(char):02x}"
-        for char in text
-    )
-
-
 def text_of(value: str, style: str = "") -> Text:
     """The text as rich shows it, without markup and control characters."""
     from rich.text import Text
@@ -52,16 +47,13 @@ def text_of(value: str, style: str = "") -> Text:
     return Text(visible(value), style=style)
 
 
-def percent(share: float | None) -> str:
-    """A share as people read it; a dash when it is not known."""
-    return "–" if share is None else f"{share:.0%}"
-
-
 def money(cost_usd: float | None) -> str:
     """A cost as people read it; an unknown price is said to be unknown."""
     return "unknown" if cost_usd is None else f"${cost_usd:.4f}" if 0 < cost_usd < 0.1 else f"${cost_usd:.2f}"
 
 
-def count(number: int, singular: str, plural: str | None = None) -> str:
-    """`1 tool`, `3 tools`."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+def indented(content: RenderableType, columns: int) -> Padding:
+    """The content further right, without blanks at the ends of lines."""
+    from rich.padding import Padding
+
+    return Padding(content, (0, 0, 0, columns), expand=False)

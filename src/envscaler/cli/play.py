@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> None:
         """Call the tools of an environment by hand, see what changes, run the checks; lines may come from a pipe."""
-        from envscaler.cli.output import console, emit_json
+        from envscaler.cli.output import console, emit_json, text_of
         from envscaler.cli.places import locate_environment, scenario_of
         from envscaler.cli.play_session import PlaySession
         from envscaler.env import open_library
@@ -42,6 +42,8 @@ def register(app: typer.Typer) -> None:
                 if not output.quiet:
                     session.greet()
                 for line in _lines(session.words):
+                    if not sys.stdin.isatty() and line.strip():
+                        out.print(text_of(f"> {line.strip()}", "dim"))
                     if not session.run(line):
                         break
                 if output.json:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from envscaler.cli.output import money, visible
+from envscaler.cli.output import money
+from envscaler.report.wording import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars

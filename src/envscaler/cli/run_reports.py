@@ -6,10 +6,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from envscaler.cli.output import count, text_of, visible
+from envscaler.cli.output import text_of
 from envscaler.cli.progress import spent_text
 from envscaler.export import ExportReport
-from envscaler.report.wording import decimal, percent
+from envscaler.report.wording import count, decimal, percent, visible
 from envscaler.rollout import RolloutReport
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.padding import Padding
+from rich.console import Console, RenderableType
 from rich.rule import Rule as Line
 from rich.table import Table
 from rich.text import Text
 
-from envscaler.cli.output import count, text_of, visible
+from envscaler.cli.output import indented, text_of
 from envscaler.messages import ToolMessage
 from envscaler.report.views import EpisodeView, RunView, StepView
-from envscaler.report.wording import arguments_text, compact, decimal, percent, shortened
+from envscaler.report.wording import arguments_text, compact, count, decimal, percent, shortened, visible
 from envscaler.state import Change
 from envscaler.trajectory import Verdict
 
@@ -71,7 +70,7 @@ def show_episode(view: EpisodeView, out: Console) -> None:
     who = trajectory.agent + (f" ({trajectory.model})" if trajectory.model else "")
     out.print(Line(text_of(f"{trajectory.scenario_id}, played by {who}", "bold"), align="left", style="dim"))
     if view.task is not None:
-        out.print(Padding(text_of(view.task), (0, 0, 0, 2)))
+        out.print(indented(text_of(view.task), 2))
     if view.replay is not None:
         out.print(text_of(f"No state changes are shown: {view.replay}.", "yellow"))
     if view.agrees is False:
@@ -100,12 +99,12 @@ def _show_step(number: int, view: StepView, task: str | None, out: Console) -> N
         out.print(_labelled("agent", step.assistant.content))
     for index, call in enumerate(step.assistant.tool_calls):
         arguments = call.malformed if call.malformed is not None else arguments_text(call.arguments)
-        out.print(Padding(Text.assemble("→ ", (visible(call.name), "bold"), f"({visible(arguments)})"), (0, 0, 0, 2)))
+        out.print(indented(Text.assemble("→ ", (visible(call.name), "bold"), f"({visible(arguments)})"), 2))
         if index < len(step.observations):
             out.print(_observation(step.observations[index]))
         if view.changes is not None and index < len(view.changes):
             for change in view.changes[index]:
-                out.print(Padding(change_text(change), (0, 0, 0, 6)))
+                out.print(indented(change_text(change), 6))
 
 
 def _show_verdict(verdict: Verdict, out: Console) -> None:
@@ -119,16 +118,16 @@ def _show_verdict(verdict: Verdict, out: Console) -> None:
         if check.error:
             notes.append(check.error)
         note = f"  ({'; '.join(notes)})" if notes else ""
-        out.print(Padding(Text.assemble(mark, visible(check.description), (visible(note), "dim")), (0, 0, 0, 2)))
+        out.print(indented(Text.assemble(mark, visible(check.description), (visible(note), "dim")), 2))
 
 
-def _labelled(label: str, text: str, style: str = "") -> Padding:
-    return Padding(Text.assemble((f"{label}: ", "dim"), (visible(text), style)), (0, 0, 0, 2))
+def _labelled(label: str, text: str, style: str = "") -> RenderableType:
+    return indented(Text.assemble((f"{label}: ", "dim"), (visible(text), style)), 2)
 
 
-def _observation(message: ToolMessage) -> Padding:
+def _observation(message: ToolMessage) -> RenderableType:
     style = "red" if message.is_error else "dim"
-    return Padding(Text.assemble("← ", (visible(shortened(message.content, 1200)), style)), (0, 0, 0, 2))
+    return indented(Text.assemble("← ", (visible(shortened(message.content, 1200)), style)), 2)
 
 
 def change_text(change: Change) -> Text:

@@ -46,7 +46,7 @@ def library_page(
         (f"{sum(row.queries + row.updates for row in rows):,}", "tools"),
         (f"{sum(row.rules for row in rows):,}", "rules"),
         (f"{sum(row.scenarios for row in rows):,}", "scenarios"),
-        (f"{sum(row.solutions for row in rows):,}", "with executed solution"),
+        (f"{sum(row.solutions for row in rows):,}", "solutions executed"),
         (f"{sum(row.test_calls for row in rows):,}", "test calls"),
     ]
     return _render(
@@ -110,12 +110,15 @@ def _environment() -> Environment:
         loader=PackageLoader("envscaler.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        # A tool's words may hold control characters; a page shows them as what they are.
+        finalize=lambda value: wording.visible(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(
         arguments=wording.arguments_text,
         compact=wording.compact,
+        count=wording.count,
         decimal=wording.decimal,
         observed=wording.observed,
         percent=wording.percent,

@@ -82,3 +82,16 @@ def percent(share: float | None) -> str:
     if share is None:
         return "–"
     return "99.9%" if 0.9995 <= share < 1 else f"{100 * share:.1f}%".replace(".0%", "%")
+
+
+def visible(text: str) -> str:
+    """The text with control characters written out, so that no tool's words can drive a terminal."""
+    return "".join(
+        char if char in "\n\t" or not (ord(char) < 32 or 127 <= ord(char) < 160) else f"\\x{ord(char):02x}"
+        for char in text
+    )
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """`1 tool`, `3 tools`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
