@@ -21,7 +21,7 @@ from typing import NoReturn
 
 import msgspec
 
-from envscaler.sandbox.inside import loader, virtual, worker
+from envscaler.sandbox.inside import loader, virtual, worker, zones
 from envscaler.sandbox.inside.hardening import Hardening
 from envscaler.sandbox.inside.wire import Fork, Forked, Load, Loaded, Order, Ready, Settings, framed, receive
 
@@ -232,6 +232,7 @@ def main(control_fd: int, settings: str) -> NoReturn:
         except ImportError:
             # Not every build of Python has every module.
             continue
+    zones.preload()
     sys.path.clear()
     sys.path_importer_cache.clear()
     sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "__name__", "") != "PathFinder"]

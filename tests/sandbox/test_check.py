@@ -1,0 +1,106 @@
+"""Check functions and predicates are judged in a process of their own, each on copies of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from envscaler.sandbox import BlockingSandbox, CheckOutcome
+
+INITIAL = {"rows": {"a": 1}}
+FINAL = {"rows": {"a": 2}, "names": ["x"]}
+
+
+def judged(box: BlockingSandbox, *sources: str, clock: str = "2025-01-06T09:00:00") -> tuple[CheckOutcome, ...]:
+    return box.check(sources, initial_state=INITIAL, final_state=FINAL, clock=clock)
+
+
+def one(box: BlockingSandbox, body: str) -> CheckOutcome:
+    (outcome,) = judged(box, f"def check_func(final_state):\n    {body}\n")
+    return outcome
+
+
+def test_a_check_sees_both_states(box: BlockingSandbox) -> None:
+    assert one(box, "return initial_state['rows']['a'] + 1 == final_state['rows']['a']") == CheckOutcome(
+        True, None, False
+    )
+    assert one(box, "return 'unverified' in final_state['names']").value is False
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return 1", "TypeError: it returned int, not a bool"),
+        ("return None", "TypeError: it returned NoneType, not a bool"),
+        ("return final_state['missing']", "KeyError: 'missing'"),
+        ("return undefined", "NameError: name 'undefined' is not defined"),
+        ("raise SystemExit(1)", "SystemExit: 1"),
+        ("while True: pass", "Timeout: it used more than 0.3 s of CPU time"),
+        ("import os; os._exit(0)", "WorkerEnded: it ended the process that it ran in"),
+        ("open('/etc/passwd'); return True", None),
+    ],
+)
+def test_what_is_no_bool_is_an_error_and_no_value(box: BlockingSandbox, body: str, told: str | None) -> None:
+    outcome = one(box, body)
+    assert outcome.value is None
+    assert outcome.error is not None
+    if told is not None:
+        assert outcome.error == told
+
+
+@pytest.mark.parametrize("source", ["x = 1", "def check_func(:\n", "check_func = 3", ""])
+def test_a_source_without_a_check_is_an_error(box: BlockingSandbox, source: str) -> None:
+    (outcome,) = judged(box, source)
+    assert outcome.value is None
+    assert outcome.error
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["final_state['new'] = 1", "final_state['rows'].clear()", "initial_state['rows']['a'] = 5", "final_state[1] = {1}"],
+)
+def test_a_check_that_changes_what_it_looks_at_is_seen_and_harms_no_other(box: BlockingSandbox, change: str) -> None:
+    mutating = f"def check_func(final_state):\n    {change}\n    return True\n"
+    looking = "def check_func(final_state):\n    return final_state == {'rows': {'a': 2}, 'names': ['x']}\n"
+    first, second = judged(box, mutating, looking)
+    assert first == CheckOutcome(True, None, True)
+    assert second == CheckOutcome(True, None, False)
+    assert FINAL == {"rows": {"a": 2}, "names": ["x"]}
+
+
+def test_a_check_that_kills_its_worker_takes_no_other_with_it(box: BlockingSandbox) -> None:
+    good = "def check_func(s): return True"
+    deadly = "import os\ndef check_func(s): os._exit(1)"
+    endless = "def check_func(s):\n  while True:\n    try:\n      while True: pass\n    except BaseException: pass\n"
+    assert [outcome.value for outcome in judged(box, good, deadly, good, endless, good)] == [
+        True,
+        None,
+        True,
+        None,
+        True,
+    ]
+
+
+def test_checks_see_the_clock_that_they_are_given(box: BlockingSandbox) -> None:
+    source = "import datetime\ndef check_func(s): return datetime.datetime.now().year == 2040\n"
+    assert [outcome.value for outcome in judged(box, source, clock="2040-02-03T04:05:06")] == [True]
+
+
+def test_no_checks_give_no_outcomes(box: BlockingSandbox) -> None:
+    assert judged(box) == ()
+
+
+def test_expressions_are_evaluated_over_the_state(box: BlockingSandbox) -> None:
+    outcomes = box.evaluate(
+        [
+            "all(v > 0 for v in state['rows'].values())",
+            "state['rows'] == {}",
+            "len(state)",
+            "state.pop('rows') == 1",
+            "1 +",
+        ],
+        {"rows": {"a": 1}},
+    )
+    assert [outcome.value for outcome in outcomes] == [True, False, None, False, None]
+    assert [outcome.mutated for outcome in outcomes] == [False, False, False, True, False]
+    assert outcomes[4].error is not None
+    assert outcomes[4].error.startswith("SyntaxError")
