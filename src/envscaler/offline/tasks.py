@@ -1,8 +1,21 @@
-"""Answers the scenario writer's roles: task with plan, checklist, check functions, which agree with each other."""
+"""Answers the scenario writer's roles: task with plan, checklist, check functions, which agree with each other.
+
+The three are asked for separately: each makes the same draft again from state, seed and index, and knows by the text
+of the task which of several drafts is meant.
+"""
 
 from __future__ import annotations
 
-from envscaler.offline.blueprint import Blueprint
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from random import Random
+
+from envscaler.errors import ReplyError
+from envscaler.offline.blueprint import Blueprint, EntityPlan
+from envscaler.offline.checks import make_checks
+from envscaler.offline.plans import Plan, make_plan
+from envscaler.offline.wording import Wording, wording
 from envscaler.roles.types import (
     CodeReply,
     WriteCheckInputs,
@@ -11,6 +24,21 @@ from envscaler.roles.types import (
     WriteTaskInputs,
     WriteTaskReply,
 )
+from envscaler.scenario import Check, SolutionCall, UserProfile
+from envscaler.state import State, digest, text_digest
+
+_DRAFTS = 8
+"""Drafts of one scenario that can be told apart."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """All that a scenario needs beside its state."""
+
+    task: str
+    plan: tuple[SolutionCall, ...]
+    profile: UserProfile
+    checks: tuple[Check, ...]
 
 
 def write_task(blueprint: Blueprint, inputs: WriteTaskInputs) -> WriteTaskReply:
@@ -19,7 +47,16 @@ def write_task(blueprint: Blueprint, inputs: WriteTaskInputs) -> WriteTaskReply:
     Raises:
         ReplyError: if no operation of the blueprint can succeed in the state.
     """
-    raise NotImplementedError
+    # A draft that was sent back is not given again.
+    first = 0 if inputs.fault is None else 1 + int(text_digest(inputs.fault)[:4], 16) % (_DRAFTS - 1)
+    order = [(first + step) % _DRAFTS for step in range(_DRAFTS)]
+    drafts = (draft for number in order if (draft := _draft(blueprint, inputs, number)) is not None)
+    chosen = next(drafts, None)
+    if chosen is None:
+        raise ReplyError("no operation that people ask for can succeed in this state")
+    if chosen.task in inputs.earlier:
+        chosen = next((draft for draft in drafts if draft.task not in inputs.earlier), chosen)
+    return WriteTaskReply(plan=chosen.plan, task=chosen.task, user_profile=chosen.profile)
 
 
 def write_checklist(blueprint: Blueprint, inputs: WriteChecklistInputs) -> WriteChecklistReply:
@@ -28,7 +65,8 @@ def write_checklist(blueprint: Blueprint, inputs: WriteChecklistInputs) -> Write
     Raises:
         ReplyError: if the task is not one that `write_task` makes of this state.
     """
-    raise NotImplementedError
+    checks = _recognised(blueprint, inputs).checks
+    return WriteChecklistReply(checklist=tuple(check.description for check in checks))
 
 
 def write_check(blueprint: Blueprint, inputs: WriteCheckInputs) -> CodeReply:
@@ -37,4 +75,95 @@ def write_check(blueprint: Blueprint, inputs: WriteCheckInputs) -> CodeReply:
     Raises:
         ReplyError: if task or item are not of our making.
     """
-    raise NotImplementedError
+    checks = _recognised(blueprint, inputs).checks
+    if inputs.position < len(checks) and checks[inputs.position].description == inputs.item:
+        return CodeReply(source=checks[inputs.position].source)
+    for check in checks:
+        if check.description == inputs.item:
+            return CodeReply(source=check.source)
+    raise ReplyError("the item is not on the checklist that belongs to this task")
+
+
+def _recognised(blueprint: Blueprint, inputs: WriteChecklistInputs) -> Draft:
+    for number in range(_DRAFTS):
+        draft = _draft(blueprint, inputs, number)
+        if draft is not None and draft.task == inputs.task:
+            return draft
+    raise ReplyError("the task was not written by the offline model for this state, so it knows no checks for it")
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a draft follows from; compared by digest, since states are not hashable."""
+
+    blueprint: Blueprint
+    state: State = field(compare=False)
+    state_digest: str
+    language: str
+    seed: int
+    index: int
+    number: int
+
+
+def _draft(blueprint: Blueprint, inputs: WriteTaskInputs | WriteChecklistInputs, number: int) -> Draft | None:
+    source = _Source(blueprint, inputs.state, digest(inputs.state), inputs.language, inputs.seed, inputs.index, number)
+    return _drafted(source)
+
+
+@lru_cache(maxsize=256)
+def _drafted(source: _Source) -> Draft | None:
+    said = wording(source.language)
+    blueprint = source.blueprint
+    rng = Random(f"{blueprint.slug}/{source.state_digest}/{source.seed}/{source.index}/{source.number}")
+    plan = make_plan(blueprint, source.state, rng, said)
+    if not plan.goals:
+        return None
+    return Draft(
+        task=_task_text(blueprint, plan, rng, said),
+        plan=plan.calls,
+        profile=_profile(blueprint, plan, rng, said),
+        checks=make_checks(blueprint, source.state, plan.final(source.state), said),
+    )
+
+
+def _task_text(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> str:
+    wishes = [goal.wish for goal in plan.goals]
+    place = _uncapitalised(blueprint.summary)
+    sentences = [
+        said.say("opening", rng),
+        said.say("context", rng, place=place),
+        said.say("first", rng, wish=wishes[0]),
+    ]
+    middle = list(said.phrases["next"])
+    rng.shuffle(middle)
+    for position, wish in enumerate(wishes[1:], start=2):
+        if position == len(wishes) and position > 2:
+            sentences.append(said.say("last", rng, wish=wish))
+        else:
+            sentences.append(middle[position % len(middle)].format(wish=wish))
+    sentences.append(said.say("closing", rng))
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _uncapitalised(text: str) -> str:
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
+def _profile(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> UserProfile:
+    """The opening names the concern only; the facts together hold the whole task, in its order."""
+    concern = _concern(blueprint, plan)
+    facts = chain(
+        [said.say("fact_first", rng, wish=plan.goals[0].wish)],
+        (said.say("fact_next", rng, wish=goal.wish) for goal in plan.goals[1:]),
+    )
+    return UserProfile(
+        opening=said.say("user_opening", rng, plural=concern.plural),
+        facts=tuple(facts),
+        persona=said.say("persona", rng),
+    )
+
+
+def _concern(blueprint: Blueprint, plan: Plan) -> EntityPlan:
+    goal = plan.goals[0]
+    changed = sorted(goal.evidence, key=lambda mark: (mark[2] is not None, mark[0], mark[1], mark[2] or ""))
+    return blueprint.entity(changed[0][0])
