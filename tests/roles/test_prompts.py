@@ -16,6 +16,7 @@ from envscaler.messages import AssistantMessage, ToolCall, UserMessage
 from envscaler.record import Record
 from envscaler.roles import types as t
 from envscaler.roles.role import ROLES, USER_MARK, Prompts, Role
+from envscaler.sandbox import DEFAULT_CLOCK
 from envscaler.scenario import Binding, SolutionCall, UserProfile
 from envscaler.skeleton import Attribute, Effect, Entity, EnvDescription, Rule, ToolSpec
 from envscaler.state import Change
@@ -264,6 +265,11 @@ def test_a_simulated_user_is_told_its_opening_and_its_stop_token() -> None:
     assert "I need a drill." in text
     assert "###STOP###" in text
     assert "I need a drill." not in rendered(role, inputs.model_copy(update={"profile": None}))
+
+
+@pytest.mark.parametrize("name", ["write_class", "write_state"])
+def test_prompts_name_the_time_at_which_sessions_start(name: str) -> None:
+    assert DEFAULT_CLOCK in Prompts().text(next(role for role in ROLES if role.name == name))
 
 
 def test_text_of_a_task_is_never_rendered_as_a_template() -> None:
