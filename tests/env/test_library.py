@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from env.lending import scenario, skeleton
+
+from envscaler.env import Library, open_library
+from envscaler.errors import StoreError, UsageError
+from envscaler.messages import ToolCall
+from envscaler.store import LibraryStore
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    store = LibraryStore.create(tmp_path / "library")
+    environment = skeleton()
+    store.write_environment(environment, None, [scenario(environment, number) for number in (1, 2, 3)])
+    bare = skeleton(id="bare-desk")
+    store.write_environment(bare)
+    store.write_index({})
+    return store.path
+
+
+def test_library_lists_environments_and_scenarios(folder: Path) -> None:
+    with open_library(folder) as library:
+        assert library.env_ids == ("bare-desk", "lending-desk")
+        assert library.scenarios("lending-desk")[0].id == "lending-desk-s001"
+        assert library.skeleton("lending-desk") == skeleton()
+
+
+@pytest.mark.parametrize("which", [0, "lending-desk-s001", None, -3])
+def test_scenario_is_found_by_index_or_id(folder: Path, which: int | str | None) -> None:
+    with open_library(folder) as library:
+        assert library.scenario("lending-desk", which).id == "lending-desk-s001"
+
+
+def test_made_environments_share_one_sandbox_and_close_with_the_library(folder: Path) -> None:
+    library = open_library(folder)
+    first, second = (library.make("lending-desk", scenario=number, reward="solved") for number in (0, 1))
+    first.reset()
+    second.reset()
+    first.step(ToolCall(name="lend_book", arguments={"book_id": "B1", "member": "Ann"}))
+    assert first.step("Done.")[1] == 1.0
+    assert second.step("Done.")[1] == 0.0
+    first.close()
+    library.close()
+    library.close()
+    again = library.make("lending-desk")
+    again.reset()
+    library.close()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "which", "says"),
+    [
+        ("lending-dsk", 0, "did you mean lending-desk"),
+        ("zoo", 0, "it has 2 environments: bare-desk, lending-desk"),
+        ("bare-desk", None, "has no scenarios yet"),
+        ("lending-desk", 3, "3 is not one of 0 to 2"),
+        ("lending-desk", "lending-desk-s01", "did you mean lending-desk-s0"),
+    ],
+)
+def test_wrong_name_is_one_sentence_that_helps(folder: Path, env_id: str, which: int | str | None, says: str) -> None:
+    with open_library(folder) as library, pytest.raises(UsageError, match=says):
+        library.make(env_id, scenario=which)
+
+
+def test_missing_library_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such library"):
+        open_library(tmp_path / "nowhere")
+
+
+def test_library_makes_environments_inside_a_running_loop(folder: Path) -> None:
+    async def play(library: Library) -> str:
+        with library.make("lending-desk") as env:
+            return env.reset()[0]
+
+    with open_library(folder) as library:
+        assert asyncio.run(play(library)) == "Lend Emma to Ann."
