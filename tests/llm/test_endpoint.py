@@ -11,6 +11,7 @@ from servers.chat_server import (
     TRANSPORT_FAULTS,
     ChatServer,
     Fault,
+    at_random,
     cut,
     no_choices,
     rate_limited,
@@ -90,7 +91,9 @@ async def test_patience_ends_an_outage_with_one_sentence(open_endpoint: Any, clo
     with ChatServer() as server:
         server.down()
         endpoint = open_endpoint(server.base_url, patience_s=100)
-        with pytest.raises(EndpointUnavailable, match=r"gave no answer for 100 s \(.*refused|failed.*\); .*same command"):
+        with pytest.raises(
+            EndpointUnavailable, match=r"gave no answer for 100 s \(.*refused|failed.*\); .*same command"
+        ):
             await OpenAIModel(endpoint, "test-model").complete(asking())
     assert sum(clock.slept) == pytest.approx(100)
 
@@ -136,9 +139,8 @@ async def test_rate_limits_alone_never_make_a_request_fail(open_endpoint: Any) -
     ],
 )
 async def test_a_refusal_for_good_ends_at_once(fault: Fault, says: str, open_endpoint: Any) -> None:
-    with ChatServer(faults=[fault]) as server:
-        with pytest.raises(EndpointRejected, match=says):
-            await OpenAIModel(open_endpoint(server.base_url), "test-model").complete(asking())
+    with ChatServer(faults=[fault]) as server, pytest.raises(EndpointRejected, match=says):
+        await OpenAIModel(open_endpoint(server.base_url), "test-model").complete(asking())
     assert len(server.requests) == 1
 
 
@@ -192,12 +194,11 @@ async def test_a_cancelled_call_leaves_its_place_to_the_next(open_endpoint: Any)
 
 
 async def test_many_calls_under_many_faults_all_get_their_own_answer(open_endpoint: Any) -> None:
-    from servers.chat_server import at_random
-
     with ChatServer(
         lambda body: body["messages"][0]["content"], faults=at_random(0.4, seed=3, kinds=TRANSPORT_FAULTS)
     ) as server:
-        model = OpenAIModel(open_endpoint(server.base_url), "test-model")
+        # So many attempts that no request runs out of them by chance.
+        model = OpenAIModel(open_endpoint(server.base_url, attempts=30), "test-model")
         completions = await asyncio.gather(*(model.complete(asking(f"number {index}")) for index in range(60)))
     assert [completion.message.content for completion in completions] == [f"number {index}" for index in range(60)]
     assert len(server.injected) >= 6

@@ -200,7 +200,7 @@ class ChatServer:
         supports: Iterable[str] = FEATURES,
         api_key: str | None = None,
         model: str = "test-model",
-        usage: Mapping[str, Any] | None | bool = True,
+        usage: Mapping[str, Any] | bool | None = True,
         embed: Callable[[str], Sequence[float]] = lambda text: [float(len(text)), 1.0, 0.0],
     ) -> None:
         """
@@ -364,6 +364,8 @@ class _Listener(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # One write for head and body: two of them would wait 40 ms for each other's acknowledgement.
+    wbufsize = -1
     chat: ChatServer
 
     def do_GET(self) -> None:

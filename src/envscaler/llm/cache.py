@@ -109,6 +109,7 @@ class ReplyCache:
         self._db = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version > _VERSION:
+            self._db.close()
             raise SchemaVersionError(f"{self.path}: written by a newer version of envscaler; update it")
         # With WAL, NORMAL loses nothing when the process dies; a power cut costs the last replies, never the file.
         self._db.execute("PRAGMA journal_mode = WAL")

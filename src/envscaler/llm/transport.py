@@ -59,7 +59,7 @@ class RetryPolicy:
     """Longest wait that is not asked for by the endpoint."""
     patience_s: float = 3600.0
     """How long an endpoint may give no answer at all before `EndpointUnavailable`."""
-    attempts: int = 6
+    attempts: int = 10
     """Failures of one request (rate limits apart) after which a tiny request finds out whether it is the endpoint
     that is down, or this request that it cannot answer."""
     notify_after_s: float = 5.0

@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from envscaler.errors import NotJson
 from envscaler.llm.chat import Completion, FinishReason, ModelRequest
 from envscaler.llm.endpoint import Unreadable
 from envscaler.messages import AssistantMessage, ToolCall, to_openai
 from envscaler.record import JsonSchema
-from envscaler.state import JsonValue
+from envscaler.state import JsonValue, canonical, encode
 from envscaler.trajectory import Sampling, Usage
 
 StructureLevel = Literal["json_schema", "json_object", "plain"]
@@ -113,7 +114,7 @@ def completion_from(reply: JsonValue, *, model: str) -> Completion:
     if calls and finish in ("stop", "unknown"):
         finish = "tool_calls"
     if not content and isinstance(message.get("refusal"), str) and message["refusal"]:
-        content, finish = message["refusal"], "content_filter"
+        content, finish = _whole(message["refusal"]), "content_filter"
     answered_by = reply.get("model")
     return Completion(
         message=AssistantMessage(content=content, reasoning=reasoning, tool_calls=calls),
@@ -160,7 +161,7 @@ def _texts(message: Mapping[str, Any]) -> tuple[str, str | None]:
     content, thoughts = split_reasoning(content)
     if thoughts:
         reasoning.append(thoughts)
-    return content, "\n".join(reasoning) or None
+    return _whole(content), _whole("\n".join(reasoning)) or None
 
 
 def _strings(part: Mapping[str, Any]) -> list[str]:
@@ -179,12 +180,14 @@ def _tool_calls(calls: Any) -> tuple[ToolCall, ...]:
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict):
             continue
-        name = function.get("name")
+        name = function.get("name") if isinstance(function.get("name"), str) else ""
         # Servers that give no ids still want them back in the observations.
         call_id = call.get("id") if isinstance(call.get("id"), str) and call.get("id") else f"call_{len(out)}"
         arguments, malformed = _arguments(function.get("arguments"))
         out.append(
-            ToolCall(name=name if isinstance(name, str) else "", arguments=arguments, id=call_id, malformed=malformed)
+            ToolCall(
+                name=_whole(name) if isinstance(name, str) else "", arguments=arguments, id=call_id, malformed=malformed
+            )
         )
     return tuple(out)
 
@@ -193,18 +196,19 @@ def _arguments(given: Any) -> tuple[dict[str, JsonValue], str | None]:
     """Arguments of a call, or the text that is no JSON object."""
     if given is None or given == "":
         return {}, None
-    if isinstance(given, dict):
-        return given, None
-    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    text = _whole(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
     try:
-        value = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        value = json.loads(text)
+        # Numbers beyond JSON's and halves of characters parse, but nothing above could store them.
+        encode(canonical(value))
+    except (ValueError, RecursionError, NotJson):
         return {}, text
     return (value, None) if isinstance(value, dict) else ({}, text)
 
 
-def _no_constant(name: str) -> JsonValue:
-    raise ValueError(f"{name} is no JSON")
+def _whole(text: str) -> str:
+    """The text without halves of surrogate pairs, which a reply cut in an emoji has and UTF-8 cannot hold."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 def _usage(usage: Any) -> Usage:
@@ -226,4 +230,4 @@ def _count(value: Any) -> int:
 
 
 def _short(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False)[:200]
+    return _whole(json.dumps(value, ensure_ascii=False))[:200]
