@@ -22,6 +22,7 @@ class Asking:
         self._prompts = prompts
         self._attempts = attempts
         self._uses: dict[str, list[ModelUse]] = {}
+        self._parts: list[Asking] = []
 
     @property
     def attempts(self) -> int:
@@ -53,9 +54,16 @@ class Asking:
         """What the usable replies so far cost, by stage; it does not depend on the order in which they came."""
         return {stage: total(uses) for stage, uses in sorted(self._uses.items())}
 
+    @property
+    def whole_use(self) -> dict[str, ModelUse]:
+        """The same with the parts that are counted apart."""
+        return merged(self.use, *(part.whole_use for part in self._parts))
+
     def apart(self) -> Asking:
         """The same for a part of the unit whose use is counted apart."""
-        return Asking(self._models, self._prompts, self._attempts)
+        part = Asking(self._models, self._prompts, self._attempts)
+        self._parts.append(part)
+        return part
 
 
 def total(uses: list[ModelUse]) -> ModelUse:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,11 +29,12 @@ class Candidate:
     unit: str
     """Key of the environment that would be made from it."""
     description: EnvDescription
-    seed_task: str | None
+    seed_tasks: tuple[str, ...]
+    """The task it was inferred from; empty when it began from a description."""
     language: str
     score: int = 0
     """Usefulness and modelability together."""
-    use: dict[str, ModelUse] | None = None
+    use: dict[str, ModelUse] = field(default_factory=dict)
     vector: Vectors | None = None
 
 
@@ -63,14 +64,15 @@ class Chooser:
         self._embedder = embedder
         self._index = DescriptionIndex(embedder, similarity)
         self._in_play: set[str] = set()
-        self._taken = set(store.env_ids()) | journal.ids()
+        self._present = frozenset(store.env_ids())
+        self._taken = {*self._present, *journal.ids()}
         self._library_read = False
 
     def needs_vector(self, unit: str) -> bool:
         """Whether a decision has yet to be made, so that the description's vector will be needed."""
         return self._settled(unit) is None
 
-    async def choose(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[Chosen]:
+    async def choose(self, candidates: AsyncIterator[Candidate]) -> AsyncGenerator[Chosen, None]:
         """Decide greedily, one after the other.
 
         Source: paper 3.1, Dedup.
@@ -83,7 +85,9 @@ class Chooser:
             self._note(candidate, decision)
             yield Chosen(candidate, decision)
 
-    async def choose_clusters(self, candidates: Sequence[Candidate], clusters: int, seed: int) -> AsyncIterator[Chosen]:
+    async def choose_clusters(
+        self, candidates: Sequence[Candidate], clusters: int, seed: int
+    ) -> AsyncGenerator[Chosen, None]:
         """Decide by k-means over all candidates.
 
         Source: released code: of equal summaries the best scored, then the one nearest to each centre.
@@ -105,7 +109,7 @@ class Chooser:
         return Decision(env_id=built.env_id, how="new") if built is not None else None
 
     def _exists(self, env_id: str) -> bool:
-        return env_id in self._in_play or env_id in self._store.env_ids()
+        return env_id in self._in_play or env_id in self._present
 
     async def _decide(self, candidate: Candidate) -> Decision:
         self._read_library()
@@ -124,10 +128,9 @@ class Chooser:
         """Environments that are there count as well, from the first decision that is still open."""
         if not self._library_read:
             self._library_read = True
-            for env_id in self._store.env_ids():
-                if env_id not in self._in_play:
-                    self._in_play.add(env_id)
-                    self._index.add(env_id, self._store.read_environment(env_id).description)
+            for env_id in sorted(self._present - self._in_play):
+                self._in_play.add(env_id)
+                self._index.add(env_id, self._store.read_environment(env_id).description)
 
     async def _vector(self, description: EnvDescription) -> Vectors:
         vector: Vectors = (await self._embedder.embed([embedded_text(description)]))[0]
@@ -139,12 +142,13 @@ class Chooser:
             summary = summary_key(candidate.description)
             if summary not in best or candidate.score > candidates[best[summary]].score:
                 best[summary] = index
+        first = sorted(best.values())
         decisions: dict[int, Decision] = {}
         left: list[int] = []
         vectors: list[Vectors] = []
         self._read_library()
-        for start in range(0, len(candidates), _BATCH):
-            batch = [index for index in range(start, min(start + _BATCH, len(candidates))) if index in best.values()]
+        for start in range(0, len(first), _BATCH):
+            batch = first[start : start + _BATCH]
             rows = await self._embedder.embed([embedded_text(candidates[index].description) for index in batch])
             for index, vector in zip(batch, rows, strict=True):
                 match = await self._index.find(candidates[index].description, vector)

@@ -6,7 +6,7 @@ Where the journal lies and how it survives a kill is `store`'s business.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -121,13 +121,13 @@ class Keys:
             "prompts": self._digests((*DISCOVERING, *PROGRAMMING, *ASSESSING[1:], *WRITING[1:])),
         }
 
-    def _asked(self, asked: Iterable[Role[RecordT]]) -> JsonValue:
+    def _asked(self, asked: Iterable[Role[Any]]) -> JsonValue:
         """What a reply in these roles depends on beside its inputs."""
         used = list(asked)
         families: list[Family] = sorted({role.family for role in used})
         return [self._settings.attempts, {name: self._names[name] for name in families}, self._digests(used)]
 
-    def _digests(self, asked: Iterable[Role[RecordT]]) -> dict[str, str]:
+    def _digests(self, asked: Iterable[Role[Any]]) -> dict[str, str]:
         return {role.name: self._prompts.digest(role) for role in asked}
 
 

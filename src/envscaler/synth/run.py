@@ -1,18 +1,42 @@
-"""The commands `synth`, `assess` and `scenarios` as functions: they resume, and end with a report."""
+"""`run_synth`: from a file of tasks to a library; it resumes, and ends with a report.
+
+Stages overlap: an environment is built while later tasks are still looked at, and no result depends on which of
+them is done first.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envscaler.engine import NullProgress, Progress
-from envscaler.roles.role import Prompts
-from envscaler.synth.report import AssessReport, ScenariosReport, SynthReport
+from envscaler.engine import NullProgress, Progress, bounded_map
+from envscaler.errors import BudgetExhausted, EndpointUnavailable
+from envscaler.sandbox import Sandbox
+from envscaler.skeleton import EnvDescription
+from envscaler.state import JsonValue
+from envscaler.store import Journal, LibraryStore, read_descriptions, read_tasks, write_atomic
+from envscaler.store.atomic import json_line, utf8
+from envscaler.synth.asking import Asking
+from envscaler.synth.building import Builder, Built
+from envscaler.synth.choosing import Candidate, Chooser, Chosen
+from envscaler.synth.discover import Discovered, discover
+from envscaler.synth.language import language_of
+from envscaler.synth.merge import embedded_text
+from envscaler.synth.report import SynthReport
+from envscaler.synth.resume import Keys, SynthJournal
 from envscaler.synth.settings import SynthSettings
+from envscaler.synth.tally import Tally
 
 if TYPE_CHECKING:
-    from envscaler.assessment import Threshold
     from envscaler.models import Models
+    from envscaler.roles.role import Prompts
+
+_MAX_PROBLEMS = 100
+_WINDOW = 100_000
+"""Environments that may be finished while an earlier one is not: what is kept of each is a short record."""
 
 
 async def run_synth(
@@ -20,59 +44,251 @@ async def run_synth(
 ) -> SynthReport:
     """Make or extend a library from task texts.
 
-    Killed at any moment, the same call goes on where it was and ends with the same library.
+    Killed at any moment, the same call goes on where it was and ends with the same library. Other tasks extend the
+    library; environments that are there are never replaced.
 
     Raises:
         StoreError: the task file or the library cannot be used.
         BudgetExhausted: a limit was reached; what is finished is kept.
         EndpointUnavailable: the endpoint stayed down; what is finished is kept.
     """
-    raise NotImplementedError
+    source = _Source.read(settings)
+    store = LibraryStore.create(settings.library)
+    with Journal(store.cache_dir / "synth.jsonl") as journal:
+        async with Sandbox() as sandbox:
+            run = _Run(settings, models, prompts, progress or NullProgress(), store, SynthJournal(journal), sandbox)
+            try:
+                return await run.run(source)
+            finally:
+                _record_spent(store, run.keys.command(), models)
 
 
-async def run_assess(
-    library: Path,
-    models: Models,
-    prompts: Prompts,
-    *,
-    env_id: str | None = None,
-    rounds: int = 100,
-    threshold: float = 0.85,
-    by: Threshold = "pass",
-    seed: int = 0,
-    attempts: int = 3,
-    force: bool = False,
-    environments_at_once: int = 8,
-    progress: Progress | None = None,
-) -> AssessReport:
-    """Assess environments of a library anew where their assessment is missing, stale or was asked differently.
+class _Source:
+    """The texts or descriptions to begin from."""
 
-    Args:
-        env_id: only this one; None: all.
-        force: also where the stored assessment is still valid.
-    """
-    raise NotImplementedError
+    def __init__(
+        self, texts: tuple[str, ...], descriptions: tuple[EnvDescription, ...], problems: tuple[str, ...], equal: int
+    ) -> None:
+        self.texts = texts
+        self.descriptions = descriptions
+        self.problems = problems
+        self.equal = equal
 
-
-async def run_scenarios(
-    library: Path,
-    models: Models,
-    prompts: Prompts,
-    *,
-    per_env: int,
-    env_id: str | None = None,
-    seed: int = 0,
-    attempts: int = 3,
-    min_state_distance: float = 0.02,
-    environments_at_once: int = 8,
-    progress: Progress | None = None,
-) -> ScenariosReport:
-    """Give each environment `per_env` scenarios, keeping those that it has.
-
-    Args:
-        env_id: only this one; None: all that are not rejected by their assessment.
-    """
-    raise NotImplementedError
+    @classmethod
+    def read(cls, settings: SynthSettings) -> _Source:
+        """
+        Raises:
+            StoreError: if the file cannot be used.
+        """
+        if settings.tasks is not None:
+            found = read_tasks(settings.tasks, settings.limit)
+            texts = tuple(task.text for task in found.tasks)
+            return cls(texts, (), tuple(map(str, found.problems)), found.duplicates)
+        assert settings.descriptions is not None
+        described = read_descriptions(settings.descriptions, settings.limit)
+        return cls((), described.descriptions, tuple(map(str, described.problems)), described.duplicates)
 
 
-_ = NullProgress
+class _Run:
+    """One run on one library."""
+
+    def __init__(
+        self,
+        settings: SynthSettings,
+        models: Models,
+        prompts: Prompts,
+        progress: Progress,
+        store: LibraryStore,
+        journal: SynthJournal,
+        sandbox: Sandbox,
+    ) -> None:
+        self.settings = settings
+        self.models = models
+        self.prompts = prompts
+        self.progress = progress
+        self.store = store
+        self.journal = journal
+        self.keys = Keys(settings, models, prompts)
+        self.chooser = Chooser(store, journal, self.keys, models.embedder, similarity=settings.similarity)
+        self.builder = Builder(
+            settings,
+            store=store,
+            journal=journal,
+            keys=self.keys,
+            models=models,
+            prompts=prompts,
+            sandbox=sandbox,
+            progress=progress,
+        )
+        self.tally = Tally()
+        self.merged_tasks: dict[str, list[str]] = {}
+        """Task texts by the environment that they were merged into, in input order."""
+        self.made: list[JsonValue] = []
+        """What the last stage made, when that is no environment."""
+        self.distinct = 0
+
+    async def run(self, source: _Source) -> SynthReport:
+        if source.equal:
+            self.tally.drop("read", "equal to an earlier text", "", source.equal)
+        for problem in source.problems[:_MAX_PROBLEMS]:
+            self.progress.note(problem)
+        try:
+            async with aclosing(self._chosen(source)) as chosen:
+                if self.settings.reaches("design"):
+                    await self._build(chosen)
+                else:
+                    async for one in chosen:
+                        if one.decision.how == "new":
+                            self.made.append(one.candidate.description.model_dump(mode="json"))
+        except (BudgetExhausted, EndpointUnavailable, asyncio.CancelledError):
+            self._write_index()
+            raise
+        self._keep_merged_tasks()
+        self._write_index()
+        return self.tally.report(
+            self.settings.library,
+            problems=source.problems[:_MAX_PROBLEMS],
+            spent=self.models.meter.report().spent,
+            output=self._write_output(),
+        )
+
+    # -- the stream: candidates, decisions, environments --
+
+    async def _candidates(self, source: _Source) -> AsyncGenerator[Candidate, None]:
+        if source.descriptions:
+            for description in source.descriptions:
+                text = f"{description.summary}. {description.introduction}"
+                language = "en" if self.settings.language == "en" else language_of(text)
+                unit = self.keys.unit(description, language)
+                yield Candidate(unit=unit, description=description, seed_tasks=(), language=language)
+            return
+        self.progress.stage("discover", len(source.texts))
+        async with aclosing(bounded_map(self._discovered, source.texts, limit=self.settings.concurrency)) as found:
+            async for text, discovered, candidate in found:
+                self.progress.advance("discover")
+                self.tally.discovered(text, discovered, useful=candidate is not None)
+                if candidate is not None:
+                    yield candidate
+
+    async def _discovered(self, text: str) -> tuple[str, Discovered, Candidate | None]:
+        settings = self.settings
+        language = "en" if settings.language == "en" else language_of(text)
+        key = self.keys.task(text, language)
+        discovered = self.journal.discovered(key)
+        if discovered is None:
+            discovered = await discover(text, language, Asking(self.models, self.prompts, settings.attempts))
+            self.journal.put(key, discovered)
+        description = discovered.description
+        if description is None or not self._is_useful(discovered):
+            return text, discovered, None
+        unit = self.keys.unit(text, language)
+        vector = None
+        if settings.clusters is None and self.chooser.needs_vector(unit):
+            # Here, where tasks are looked at side by side, an embedding model that is far away costs no time.
+            vector = (await self.models.embedder.embed([embedded_text(description)]))[0]
+        return (
+            text,
+            discovered,
+            Candidate(
+                unit=unit,
+                description=description,
+                seed_tasks=(text,),
+                language=language,
+                score=(discovered.usefulness or 0) + (discovered.modelability or 0),
+                use=discovered.use,
+                vector=vector,
+            ),
+        )
+
+    def _is_useful(self, discovered: Discovered) -> bool:
+        return (discovered.usefulness or 0) >= self.settings.min_usefulness and (
+            discovered.modelability or 0
+        ) >= self.settings.min_modelability
+
+    async def _chosen(self, source: _Source) -> AsyncGenerator[Chosen, None]:
+        async with aclosing(self._candidates(source)) as candidates:
+            if self.settings.clusters is None:
+                decided = self.chooser.choose(candidates)
+            else:
+                everything = [candidate async for candidate in candidates]
+                decided = self.chooser.choose_clusters(everything, self.settings.clusters, self.settings.seed)
+            async with aclosing(decided):
+                async for chosen in decided:
+                    self._note(chosen)
+                    yield chosen
+
+    def _note(self, chosen: Chosen) -> None:
+        candidate, decision = chosen.candidate, chosen.decision
+        self.tally.decided(candidate.description.summary, decision)
+        if decision.how == "new":
+            self.distinct += 1
+            if self.settings.reaches("program"):
+                self.progress.stage("program", self.distinct)
+        else:
+            kept = self.merged_tasks.setdefault(decision.env_id, [])
+            if len(kept) < self.settings.max_seed_tasks:
+                kept.extend(candidate.seed_tasks)
+
+    async def _build(self, chosen: AsyncGenerator[Chosen, None]) -> None:
+        async def new_ones() -> AsyncGenerator[Chosen, None]:
+            async for one in chosen:
+                if one.decision.how == "new":
+                    yield one
+
+        built = bounded_map(self.builder.build, new_ones(), limit=self.settings.environments_at_once, window=_WINDOW)
+        async with aclosing(built):
+            async for outcome in built:
+                self._count(outcome)
+
+    def _count(self, outcome: Built) -> None:
+        self.tally.built(outcome.unit, lost=outcome.lost)
+        self.tally.resumed += outcome.resumed
+        if outcome.lost:
+            self.progress.note(f"{outcome.unit.env_id}: the sandbox failed ({outcome.unit.failed}); run again to retry")
+        if outcome.design is not None:
+            self.made.append(outcome.design.model_dump(mode="json"))
+
+    # -- the end --
+
+    def _keep_merged_tasks(self) -> None:
+        """Name the tasks that were merged into an environment among its seed tasks."""
+        present = set(self.store.env_ids())
+        for env_id, tasks in self.merged_tasks.items():
+            if env_id not in present:
+                continue
+            skeleton = self.store.read_environment(env_id)
+            known = skeleton.origin.seed_tasks
+            seed_tasks = tuple(dict.fromkeys((*known, *tasks)))[: max(len(known), self.settings.max_seed_tasks)]
+            if seed_tasks != known:
+                origin = skeleton.origin.model_copy(update={"seed_tasks": seed_tasks})
+                self.store.write_environment(
+                    skeleton.model_copy(update={"origin": origin}),
+                    self.store.read_assessment(env_id),
+                    list(self.store.scenarios(env_id)),
+                )
+
+    def _write_index(self) -> None:
+        before = self.store.read_index().provenance
+        commands = list(before.get("commands", []))
+        own = self.keys.provenance()
+        if own not in commands:
+            commands.append(own)
+        self.store.write_index({**before, "commands": commands})
+
+    def _write_output(self) -> Path | None:
+        """Write what was made when that is no environment: a file that a person can edit and begin from."""
+        if self.settings.reaches("program"):
+            return None
+        name = "designs.jsonl" if self.settings.reaches("design") else "descriptions.jsonl"
+        path = self.store.path / name
+        write_atomic(path, b"".join(utf8(json_line(record)) for record in self.made))
+        return path
+
+
+def _record_spent(store: LibraryStore, command: str, models: Models) -> None:
+    """Keep what all runs of a command spent, repeats included, beside the library."""
+    report = models.meter.report()
+    if report.spent.calls:
+        with Journal(store.cache_dir / "spent.jsonl") as spent:
+            earlier = type(report).model_validate(spent.get(command) or {})
+            spent.put(command, (earlier + report).model_dump(mode="json"))

@@ -35,9 +35,7 @@ class Tally:
         """Count one task."""
         self._counts["tasks"] += 1
         self._use = merged(self._use, found.use)
-        if found.outcome == "not stateful":
-            self.drop("discover", found.outcome, f"{short(text)}: {found.reason}")
-        elif found.description is None:
+        if found.description is None:
             self.drop("discover", found.outcome, f"{short(text)}: {found.reason}")
         else:
             self._counts["stateful"] += 1
