@@ -1,69 +1,110 @@
-"""The whole way once: from task texts to a library, episodes and training rows, with no account and no network.
+"""The whole way once: task texts → environments → episodes → training rows → a page to look at, with no account.
 
-It runs the same commands that a user would type, prints each before it runs, and ends with what to try next. What
-the commands do is not its business.
+It runs the same commands that a user would type, and prints each of them. A second run resumes: what is there is kept.
+
+    python examples/quickstart.py --library quickstart
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-import envscaler as es
+from rich.console import Console
+from rich.table import Table
 
 TASKS = Path(__file__).with_name("tasks.jsonl")
+AGENTS = {
+    "oracle": "plays the recorded solutions: every scenario can be solved",
+    "noop": "does nothing: no scenario is solved by itself",
+    "random": "makes valid calls at random: what luck is worth",
+}
+
+console = Console(markup=False, highlight=False)
 
 
-def run(*words: str | Path) -> None:
-    """Print one command and run it; the script ends when it fails."""
-    arguments = [str(word) for word in words]
-    print(f"\n$ envscaler {' '.join(arguments)}", flush=True)
-    code = subprocess.run([sys.executable, "-m", "envscaler", *arguments], check=False).returncode
-    if code:
-        sys.exit(code)
+def envscaler(*arguments: str) -> dict[str, Any]:
+    """Run one command, with its progress in view, and return its result."""
+    console.print(f"$ envscaler {shlex.join(arguments)}", style="bold cyan")
+    done = subprocess.run(
+        [sys.executable, "-m", "envscaler", *arguments, "--json"], stdout=subprocess.PIPE, check=False
+    )
+    if done.returncode:
+        console.print(f"The command ended with exit code {done.returncode}; the quickstart stops here.", style="red")
+        sys.exit(done.returncode)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def main() -> None:
-    """Make the library, play it, export it, and say what is there."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--library", type=Path, default=Path("quickstart"), help="folder to make")
-    options.add_argument("--tasks", type=Path, default=TASKS, help="task texts to begin from")
-    chosen = options.parse_args()
-    library: Path = chosen.library
-    began = time.monotonic()
+    """Run the chain and say what was made."""
+    parser = argparse.ArgumentParser(description="Make a small library from 200 task texts and play in it.")
+    parser.add_argument("--library", type=Path, default=Path("quickstart"), help="folder to make (default: quickstart)")
+    parser.add_argument("--tasks", type=Path, default=TASKS, help="task file to begin from")
+    parser.add_argument("--limit", type=int, help="read so many tasks at most")
+    options = parser.parse_args()
+    library = options.library
+    started = time.monotonic()
 
-    print(
-        "Everything is made by `offline`, the embedded procedural generator. It is not a language model:\n"
-        "it shows the way that a model of your own goes with --model NAME."
-    )
-    run("synth", chosen.tasks, "--library", library, "--rounds", "30", "--scenarios", "3")
-    run("rollout", library, "--agent", "oracle", "--out", library / "rollouts" / "oracle")
-    run("rollout", library, "--agent", "noop", "--out", library / "rollouts" / "noop")
-    run(
-        *("rollout", library, "--agent", "model", "--mode", "conversation", "--per-env", "1"),
-        *("--out", library / "rollouts" / "conversation"),
-    )
-    rows = library / "train.jsonl"
-    run("export", "sft", library / "rollouts" / "conversation", "--out", rows)
+    limit = ["--limit", str(options.limit)] if options.limit else []
+    synth = envscaler("synth", str(options.tasks), "--library", str(library), "--scenarios", "2", "--seed", "0", *limit)
+    runs = {agent: envscaler("rollout", str(library), "--agent", agent) for agent in AGENTS}
+    rows = library / "sft.jsonl"
+    export = envscaler("export", "sft", runs["oracle"]["run"], "--out", str(rows), "--solved")
+    page = library / "library.html"
+    envscaler("show", str(library), "--html", str(page))
 
-    with es.open(library) as opened:
-        env_ids = opened.env_ids
-        scenarios = sum(len(opened.scenarios(env_id)) for env_id in env_ids)
-        shown = next((env_id for env_id in env_ids if opened.scenarios(env_id)), env_ids[0])
-    print(
-        f"\nDone in {time.monotonic() - began:.0f} s: {len(env_ids)} environments with {scenarios} scenarios and three "
-        f"runs in {library}/, training rows in {rows}.\n\n"
-        f"Try next (after: source .venv/bin/activate)\n"
-        f"  envscaler show {library}\n"
-        f"  envscaler show {library}/{shown}\n"
-        f"  envscaler show {library}/rollouts/conversation 0     an agent's episode, step by step\n"
-        f"  envscaler play {library}/{shown}\n"
-        f"  envscaler show {library} --html {library}.html\n"
-        f"  envscaler synth YOUR-TASKS.jsonl --library my-library --model NAME --base-url URL"
+    funnel = synth["funnel"]
+    resumed = synth["resumed"] + sum(run["resumed"] for run in runs.values())
+    console.print()
+    if resumed and not any(run["played"] for run in runs.values()):
+        console.print("Everything was there already: this run resumed it and changed nothing.", style="green")
+    made = Table(title="What was made", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    made.add_column("", justify="right")
+    made.add_column("")
+    made.add_column("where", style="cyan", overflow="fold")
+    made.add_row(f"{funnel['tasks']}", "task texts read", str(options.tasks))
+    made.add_row(f"{len(synth['environments'])}", "environments, checked", str(library / "environments"))
+    made.add_row(f"{funnel['scenarios']}", f"scenarios, {funnel['solved']} with an executed solution", "")
+    for agent, words in AGENTS.items():
+        total = runs[agent]["record"]["scores"]["total"]
+        solved = total["solved_rate"]
+        share = "none could be judged" if solved is None else f"{solved:.0%} solved"
+        made.add_row(f"{total['episodes']}", f"episodes of {agent}, {share} ({words})", runs[agent]["run"])
+    made.add_row(f"{export['kept']}", "training rows", str(rows))
+    made.add_row("1", "page", str(page))
+    console.print(made)
+    console.print(
+        "\nAll of it was made by `offline`: a procedural generator, not a language model. "
+        f"It took {time.monotonic() - started:.0f} s."
     )
+
+    program = (
+        "envscaler" if Path(sys.executable).parent in _path() else str(Path(sys.executable).with_name("envscaler"))
+    )
+    console.print("\nTry next", style="bold")
+    for words, command in (
+        ("the library", f"show {library}"),
+        ("an episode, step by step", f"show {runs['oracle']['run']} 0"),
+        ("call tools by hand", f"play {library}/{synth['environments'][0]}"),
+        (
+            "with your own model",
+            f"rollout {library} --agent model --model NAME --base-url http://localhost:8000/v1 --max-calls 200",
+        ),
+    ):
+        console.print(f"  {words:<26}{program} {command}", soft_wrap=True)
+    console.print(f"  {'the page':<26}open {page} in a browser", soft_wrap=True)
+
+
+def _path() -> list[Path]:
+    return [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
 
 
 if __name__ == "__main__":

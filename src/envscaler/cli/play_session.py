@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from envscaler.cli.call_syntax import CallSyntaxError, parse_arguments
-from envscaler.cli.output import indented, text_of
+from envscaler.cli.output import Indented, text_of
 from envscaler.cli.show_run import change_text
 from envscaler.env import EnvSnapshot, ToolEnv
 from envscaler.messages import ToolCall, ToolMessage
@@ -86,7 +86,7 @@ class PlaySession:
     def greet(self) -> None:
         """Say where one is and what can be done."""
         self._out.print(text_of(self._env.skeleton.description.summary, "bold"))
-        self._out.print(indented(text_of(self._env.scenario.task), 2))
+        self._out.print(Indented(text_of(self._env.scenario.task), 2))
         self._out.print(Text(f"{len(self._tools)} tools; `tools` lists them, `help` says what else can be typed."))
 
     def run(self, line: str) -> bool:
@@ -128,10 +128,10 @@ class PlaySession:
         elif name in self._tools:
             tool = self._tools[name]
             self._out.print(Text.assemble((tool.name, "bold"), f"({visible(signature(tool))})  {tool.effect}"))
-            self._out.print(indented(text_of(tool.description), 2))
+            self._out.print(Indented(text_of(tool.description), 2))
             for parameter, schema in tool.parameters.get("properties", {}).items():
                 words = schema.get("description", "") if isinstance(schema, dict) else ""
-                self._out.print(indented(text_of(f"{parameter}: {words}"), 2))
+                self._out.print(Indented(text_of(f"{parameter}: {words}"), 2))
         else:
             self._fault(f"there is no tool {name!r}; `tools` lists them")
 
@@ -139,7 +139,7 @@ class PlaySession:
         for tool in self._tools.values():
             mark = ("U ", "yellow") if tool.effect == "update" else ("Q ", "green")
             self._out.print(Text.assemble(mark, (visible(tool.name), "bold"), f"({visible(signature(tool))})"))
-            self._out.print(indented(text_of(shortened(tool.description, 160), "dim"), 4))
+            self._out.print(Indented(text_of(shortened(tool.description, 160), "dim"), 4))
 
     def _state(self, pointer: str) -> None:
         state = self._env.state()
@@ -179,7 +179,7 @@ class PlaySession:
 
     def _show(self, changes: tuple[Change, ...]) -> None:
         for change in changes:
-            self._out.print(indented(change_text(change), 2))
+            self._out.print(Indented(change_text(change), 2))
 
     def _fault(self, text: str) -> None:
         self._out.print(text_of(text, "red"))

@@ -8,7 +8,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from envscaler.cli.output import indented, text_of
+from envscaler.cli.output import Indented, text_of
 from envscaler.report.views import EnvironmentView, LibraryView, RunSummary, size_of_state
 from envscaler.report.wording import arguments_text, count, decimal, percent, shortened, signature, visible
 from envscaler.scenario import Scenario
@@ -95,7 +95,7 @@ def show_environment(view: EnvironmentView, path: str, out: Console) -> None:
 def show_scenario(scenario: Scenario, path: str, out: Console) -> None:
     """Task, initial state, checks with code, and the solution of one scenario."""
     out.print(Line(text_of(f"{scenario.env_id} / {scenario.id}", "bold"), align="left", style="dim"))
-    out.print(indented(text_of(scenario.task), 2))
+    out.print(Indented(text_of(scenario.task), 2))
     _heading(out, "Initial state")
     for key, size in size_of_state(scenario.initial_state).items():
         value = shortened(str(scenario.initial_state[key]), 80) if size is None else count(size, "record")
@@ -104,7 +104,7 @@ def show_scenario(scenario: Scenario, path: str, out: Console) -> None:
     _heading(out, f"Checks ({len(scenario.checks)})")
     for check in scenario.checks:
         out.print(_bullet(text_of(check.description), f"  ({check.kind})" if check.kind else ""))
-        out.print(indented(_code(check.source), 4))
+        out.print(Indented(_code(check.source), 4))
     if scenario.solution is None:
         _heading(out, "Solution")
         out.print("  not known")
@@ -121,19 +121,19 @@ def _heading(out: Console, text: str) -> None:
 
 
 def _bullet(text: Text, note: str = "") -> RenderableType:
-    return indented(Text.assemble("· ", text, (note, "dim")), 2)
+    return Indented(Text.assemble("· ", text, (note, "dim")), 2)
 
 
 def _tool(tool: ToolSpec) -> RenderableType:
     mark = ("U ", "yellow") if tool.effect == "update" else ("Q ", "green")
     head = Text.assemble(mark, (visible(tool.name), "bold"), f"({visible(signature(tool))})")
-    lines: list[RenderableType] = [head, indented(text_of(shortened(tool.description, 400), "dim"), 4)]
+    lines: list[RenderableType] = [head, Indented(text_of(shortened(tool.description, 400), "dim"), 4)]
     properties = tool.parameters.get("properties", {})
     for name, schema in properties.items():
         description = schema.get("description") if isinstance(schema, dict) else None
         if description:
-            lines.append(indented(text_of(f"{name}: {shortened(description, 200)}", "dim"), 6))
-    return indented(Group(*lines), 2)
+            lines.append(Indented(text_of(f"{name}: {shortened(description, 200)}", "dim"), 6))
+    return Indented(Group(*lines), 2)
 
 
 def _entity(entity: Entity) -> RenderableType:
@@ -147,7 +147,7 @@ def _entity(entity: Entity) -> RenderableType:
         parts.append(text)
     where = f" in {entity.container}" if entity.container else ""
     head = Text.assemble((visible(entity.name), "bold"), (visible(where), "dim"))
-    return indented(Group(head, indented(text_of(", ".join(parts)), 4)), 2)
+    return Indented(Group(head, Indented(text_of(", ".join(parts)), 4)), 2)
 
 
 def _code(source: str) -> RenderableType:

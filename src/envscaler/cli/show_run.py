@@ -7,7 +7,7 @@ from rich.rule import Rule as Line
 from rich.table import Table
 from rich.text import Text
 
-from envscaler.cli.output import indented, text_of
+from envscaler.cli.output import Indented, text_of
 from envscaler.messages import ToolMessage
 from envscaler.report.views import EpisodeView, RunView, StepView
 from envscaler.report.wording import arguments_text, compact, count, decimal, percent, shortened, visible
@@ -70,7 +70,7 @@ def show_episode(view: EpisodeView, out: Console) -> None:
     who = trajectory.agent + (f" ({trajectory.model})" if trajectory.model else "")
     out.print(Line(text_of(f"{trajectory.scenario_id}, played by {who}", "bold"), align="left", style="dim"))
     if view.task is not None:
-        out.print(indented(text_of(view.task), 2))
+        out.print(Indented(text_of(view.task), 2))
     if view.replay is not None:
         out.print(text_of(f"No state changes are shown: {view.replay}.", "yellow"))
     if view.agrees is False:
@@ -99,12 +99,12 @@ def _show_step(number: int, view: StepView, task: str | None, out: Console) -> N
         out.print(_labelled("agent", step.assistant.content))
     for index, call in enumerate(step.assistant.tool_calls):
         arguments = call.malformed if call.malformed is not None else arguments_text(call.arguments)
-        out.print(indented(Text.assemble("→ ", (visible(call.name), "bold"), f"({visible(arguments)})"), 2))
+        out.print(Indented(Text.assemble("→ ", (visible(call.name), "bold"), f"({visible(arguments)})"), 2))
         if index < len(step.observations):
             out.print(_observation(step.observations[index]))
         if view.changes is not None and index < len(view.changes):
             for change in view.changes[index]:
-                out.print(indented(change_text(change), 6))
+                out.print(Indented(change_text(change), 6))
 
 
 def _show_verdict(verdict: Verdict, out: Console) -> None:
@@ -118,16 +118,16 @@ def _show_verdict(verdict: Verdict, out: Console) -> None:
         if check.error:
             notes.append(check.error)
         note = f"  ({'; '.join(notes)})" if notes else ""
-        out.print(indented(Text.assemble(mark, visible(check.description), (visible(note), "dim")), 2))
+        out.print(Indented(Text.assemble(mark, visible(check.description), (visible(note), "dim")), 2))
 
 
 def _labelled(label: str, text: str, style: str = "") -> RenderableType:
-    return indented(Text.assemble((f"{label}: ", "dim"), (visible(text), style)), 2)
+    return Indented(Text.assemble((f"{label}: ", "dim"), (visible(text), style)), 2)
 
 
 def _observation(message: ToolMessage) -> RenderableType:
     style = "red" if message.is_error else "dim"
-    return indented(Text.assemble("← ", (visible(shortened(message.content, 1200)), style)), 2)
+    return Indented(Text.assemble("← ", (visible(shortened(message.content, 1200)), style)), 2)
 
 
 def change_text(change: Change) -> Text:

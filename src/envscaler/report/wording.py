@@ -10,6 +10,7 @@ from envscaler.skeleton import ToolSpec
 from envscaler.state import JsonValue
 
 _COMPACT = 300
+_LINE = 110
 
 
 def compact(value: JsonValue, limit: int = _COMPACT) -> str:
@@ -23,12 +24,15 @@ def pretty(value: JsonValue) -> str:
 
 
 def observed(text: str) -> str:
-    """An observation, laid out when it is JSON."""
+    """An observation, laid out when it is JSON too long for a line."""
     try:
         value = json.loads(text)
     except ValueError:
         return text
-    return pretty(value) if isinstance(value, dict | list) else text
+    if not isinstance(value, dict | list):
+        return text
+    line = json.dumps(value, ensure_ascii=False)
+    return line if len(line) <= _LINE else pretty(value)
 
 
 def arguments_text(arguments: Mapping[str, JsonValue]) -> str:
