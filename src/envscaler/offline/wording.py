@@ -21,7 +21,7 @@ class Wording:
 
     phrases: Mapping[str, tuple[str, ...]]
 
-    def say(self, key: str, rng: Random | None = None, **values: object) -> str:
+    def say(self, key: str, rng: Random | None = None, /, **values: object) -> str:
         """A sentence, the first of its variants unless `rng` draws one, with its gaps filled."""
         variants = self.phrases[key]
         return (variants[0] if rng is None else rng.choice(variants)).format(**values)
