@@ -16,6 +16,8 @@ from envscaler.skeleton import EnvDescription
 from envscaler.state import JsonValue
 from envscaler.store.reading import json_value, read_bytes
 
+_ONE = {"task", "text", "summary", "environment_summary"}
+"""Keys by which an object is a single task or description, not a wrapper around a list."""
 _ValueT = TypeVar("_ValueT")
 
 
@@ -184,7 +186,9 @@ def _parts(content: bytes, path: Path) -> Iterator[tuple[int, JsonValue | _Unusa
     """The values of a file with their places; what decides is the content, then the file's suffix."""
     suffix = path.suffix.lower()
     first = content.lstrip()[:1]
-    if suffix != ".txt" and first in (b"[", b"{"):
+    # Files that call themselves JSON lines and look it can be large, and are not parsed as a whole.
+    lines_by_name = suffix in (".jsonl", ".ndjson")
+    if suffix != ".txt" and (first == b"[" or (first == b"{" and not lines_by_name)):
         try:
             whole = json_value(content, str(path))
         except StoreError:
@@ -194,7 +198,7 @@ def _parts(content: bytes, path: Path) -> Iterator[tuple[int, JsonValue | _Unusa
         else:
             yield from enumerate(_values(whole, path), 1)
             return
-    json_lines = suffix in (".jsonl", ".ndjson") or (suffix != ".txt" and first in (b"{", b'"'))
+    json_lines = lines_by_name or (suffix != ".txt" and first in (b"{", b'"'))
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue
@@ -218,6 +222,8 @@ def _values(whole: JsonValue, path: Path) -> list[JsonValue]:
     if isinstance(whole, list):
         return whole
     if isinstance(whole, dict):
+        if _ONE & set(whole):
+            return [whole]
         lists = [value for value in whole.values() if isinstance(value, list)]
         if len(lists) == 1:
             return lists[0]
