@@ -1,0 +1,100 @@
+"""rollout and export."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from cli.conftest import Command
+
+
+def test_a_rollout_plays_scores_and_resumes(cli: Command, library: Path) -> None:
+    first = cli("rollout", library, "--agent", "random", "--samples", "2", "--json", "--quiet")
+    assert first.code == 0
+    assert first.err == ""
+    assert first.json["played"] == 4
+    again = cli("rollout", library, "--agent", "random", "--samples", "2", "--json").json
+    assert (again["played"], again["resumed"]) == (0, 4)
+    assert again["run"] == first.json["run"]
+
+
+def test_a_rollout_tells_where_to_look(cli: Command, library: Path, tmp_path: Path) -> None:
+    run = tmp_path / "my-run"
+    answer = cli("rollout", f"{library}/lending-desk", "--agent", "oracle", "--out", run)
+    assert answer.code == 0
+    assert "2 episodes played now" in answer.out
+    assert f"envscaler show {run} 0" in answer.out
+    assert "/books/B1/copies" in cli("show", run, "0").out
+
+
+def test_rows_are_exported_and_counted(cli: Command, made_library: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sft.jsonl"
+    answer = cli("export", "sft", made_library / "rollouts" / "oracle", "--out", out, "--json")
+    assert answer.json["kept"] == 2
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [set(row) >= {"messages", "tools"} for row in rows] == [True, True]
+
+
+def test_an_export_that_keeps_nothing_has_no_result(cli: Command, made_library: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sft.jsonl"
+    answer = cli("export", "sft", made_library / "rollouts" / "noop", "--out", out, "--solved")
+    assert answer.code == 1
+    assert "2 not solved" in answer.out
+
+
+def test_a_library_is_no_run(cli: Command, made_library: Path, tmp_path: Path) -> None:
+    assert "give one of its runs" in cli("export", "sft", made_library, "--out", tmp_path / "x").refused()
+
+
+def test_a_run_is_no_library(cli: Command, made_library: Path) -> None:
+    assert "is a run; give a library" in cli("rollout", made_library / "rollouts" / "noop", "--agent", "noop").refused()
+
+
+def test_an_unknown_environment_is_refused(cli: Command, made_library: Path) -> None:
+    assert "lending-desk" in cli("rollout", f"{made_library}/lending", "--agent", "noop").refused()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_refused(cli: Command, library: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    cli("rollout", library, "--agent", "noop", "--out", tmp_path / "run").refused()
+
+
+def test_a_file_in_the_way_of_a_run_is_refused(cli: Command, library: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    sentence = cli("rollout", library, "--agent", "noop", "--out", tmp_path / "file" / "run", "--quiet").refused()
+    assert "file" in sentence
+
+
+# -- models --
+
+
+def test_a_model_without_an_endpoint_is_refused(cli: Command, library: Path) -> None:
+    assert "--base-url" in cli("rollout", library, "--model", "gpt-x").refused()
+
+
+def test_an_endpoint_that_needs_a_key_is_refused_without_one(cli: Command, library: Path) -> None:
+    sentence = cli("rollout", library, "--model", "gpt-x", "--base-url", "https://api.example.com/v1").refused()
+    assert "OPENAI_API_KEY" in sentence
+
+
+def test_a_wrong_family_is_refused(cli: Command, library: Path) -> None:
+    assert "scenario_writer" in cli("rollout", library, "--role-model", "agnet=x").refused()
+    assert "FAMILY=NAME" in cli("rollout", library, "--role-model", "agent").refused()
+
+
+def test_an_unknown_key_of_the_settings_file_is_named(cli: Command, library: Path, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text('modle = "x"\n')
+    sentence = cli("rollout", library, "--config", tmp_path / "settings.toml").refused()
+    assert "modle" in sentence
+    assert "settings.toml" in sentence
+
+
+def test_missing_prompts_are_refused(cli: Command, library: Path, tmp_path: Path) -> None:
+    assert "no such folder" in cli("rollout", library, "--prompts", tmp_path / "none").refused()
+
+
+def test_an_empty_cache_is_refused(cli: Command, library: Path) -> None:
+    cli("rollout", library, "--model", "cached").refused()
