@@ -8,7 +8,7 @@ import pytest
 
 from envscaler.sandbox import BlockingSandbox, Limits, Program
 
-QUICK = Limits(cpu_s=0.3, cpu_kill_s=0.8, wall_s=5.0, memory_mb=256, max_output_bytes=100_000, max_state_bytes=400_000)
+QUICK = Limits(cpu_s=0.3, cpu_kill_s=0.8, wall_s=2.5, memory_mb=256, max_output_bytes=100_000, max_state_bytes=400_000)
 """Limits under which a test of a runaway program takes a second."""
 
 LEDGER = Program(

@@ -46,9 +46,10 @@ class _LoopThread:
             raise
 
     def stop(self) -> None:
+        """End the loop and the thread."""
+        self.run(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
 

@@ -11,7 +11,7 @@ def preload() -> None:
     """Read every time zone that this machine knows and have `zoneinfo` take them from there, for good."""
     zones: dict[str, bytes] = {}
     for key in zoneinfo.available_timezones():
-        path = zoneinfo._tzpath.find_tzfile(key)  # type: ignore[attr-defined]
+        path = zoneinfo._tzpath.find_tzfile(key)
         if path is not None:
             with open(path, "rb") as file:
                 zones[key] = file.read()
@@ -24,5 +24,5 @@ def preload() -> None:
             raise zoneinfo.ZoneInfoNotFoundError(f"No time zone found with key {key}")
         return io.BytesIO(zones[key])
 
-    zoneinfo._common.load_tzdata = from_memory
+    zoneinfo._common.load_tzdata = from_memory  # type: ignore[assignment]
     zoneinfo.reset_tzpath(to=())
