@@ -57,6 +57,11 @@ def metered(model: ScriptedModel, price: float | None = 0.05, **limits: Any) -> 
     return MeteredModel(model, meter, cost_of=cost_of), meter
 
 
+async def until_exhausted(model: MeteredModel) -> None:
+    for _ in range(100):
+        await model.complete(asking())
+
+
 async def many(model: MeteredModel, count: int) -> list[Completion | BaseException]:
     return await asyncio.gather(*(model.complete(asking()) for _ in range(count)), return_exceptions=True)
 
@@ -114,8 +119,7 @@ async def test_limits_of_tokens_and_cost_are_overrun_by_one_call_at_most_one_aft
 ) -> None:
     model, meter = metered(ScriptedModel(reply(10, 0.5)), **limits)
     with pytest.raises(BudgetExhausted):
-        for _ in range(100):
-            await model.complete(asking())
+        await until_exhausted(model)
     assert meter.report().spent.calls == calls
 
 
@@ -123,7 +127,7 @@ async def test_limits_of_tokens_and_cost_are_overrun_by_one_call_at_most_one_aft
 async def test_calls_side_by_side_do_not_all_pass_the_check_that_one_would_pass(limits: dict[str, Any]) -> None:
     # Each call is 1000 tokens and 50 dollars: two of them use the budget up, whoever is in flight beside them.
     inner = slowly(reply(1000, 50.0))
-    model, meter = metered(inner, price=0.05, **limits)
+    model, _ = metered(inner, price=0.05, **limits)
     outcomes = await many(model, 50)
     assert sum(isinstance(outcome, BudgetExhausted) for outcome in outcomes) == 50 - len(inner.requests)
     # Only before the first reply is the size of a call a guess; five such guesses fit in at most.
@@ -171,8 +175,7 @@ async def test_tokens_that_nobody_reports_are_estimated_for_the_budget_only() ->
     silent = Completion(message=AssistantMessage(content="word " * 400), model="m")
     model, meter = metered(ScriptedModel(silent), price=None, max_tokens=2000)
     with pytest.raises(BudgetExhausted):
-        for _ in range(100):
-            await model.complete(asking())
+        await until_exhausted(model)
     assert 3 <= meter.report().spent.calls <= 5
     assert meter.report().spent.output_tokens == 0
 

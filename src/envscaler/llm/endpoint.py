@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_KEY_LIKE = re.compile(r"\b(?:(?:sk|key|gsk|xai|hf)[-_]|Bearer )[\w*.-]{6,}")
+_KEY_LIKE = re.compile(r"\b(?:(?:sk|key|gsk|xai|hf)[-_]|(?:Bearer|Basic) )[\w*.=+/-]{6,}")
 _SHOWN_CHARACTERS = 300
 
 

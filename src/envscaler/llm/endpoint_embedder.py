@@ -82,8 +82,8 @@ def _vectors(reply: JsonValue, count: int) -> Vectors:
         vectors = np.asarray([row["embedding"] for row in ordered], dtype=np.float32)
     except (KeyError, TypeError, ValueError) as error:
         raise Unreadable(f"vectors of another form: {error}") from error
-    if vectors.ndim != 2 or not np.isfinite(vectors).all():
-        raise Unreadable("vectors that are no finite numbers, or of different lengths")
+    if vectors.ndim != 2 or vectors.shape[1] == 0 or not np.isfinite(vectors).all():
+        raise Unreadable("vectors that are empty, of different lengths, or no finite numbers")
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Vectors = vectors / np.maximum(norms, 1e-12)
     return unit

@@ -161,7 +161,7 @@ class Models:
         return self._bare[key]
 
     def _endpoint(self, base_url: str, api_key: str | None) -> Endpoint:
-        if api_key is None and not is_local(base_url):
+        if api_key is None and not is_local(base_url) and public_url(base_url) == base_url:
             raise UsageError(
                 f"{public_url(base_url)} needs a key: set OPENAI_API_KEY, or api_key in envscaler.toml "
                 "beside the base_url it belongs to"

@@ -50,7 +50,8 @@ class ModelSettings(BaseModel):
     """`offline` (a procedural generator, no language model), `cached` (only replies that the cache holds;
     `cached:NAME` for those of one model), or the name of a model at the base URL."""
     base_url: str | None = None
-    """OpenAI-compatible endpoint, usually ending in /v1."""
+    """OpenAI-compatible endpoint, usually ending in /v1. It may hold a user and a password: records are to show
+    `Models.endpoints` instead."""
     api_key: SecretStr | None = None
     models: dict[Family, FamilySettings] = {}
     """What families of roles use instead: builder, tester, checker, scenario_writer, agent, user."""
