@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from envscaler.engine import bounded_map
 from envscaler.errors import ProgramError, ReplyError
-from envscaler.program import analyze, assemble, class_name_of, method_source, tool_schemas
+from envscaler.program import FaultKind, analyze, assemble, class_name_of, method_source, tool_schemas
 from envscaler.record import JsonSchema
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
@@ -28,8 +28,9 @@ from envscaler.synth.smoke import smoke
 from envscaler.synth.states import write_state
 
 _AT_ONCE = 16
-_LIGHT: frozenset[str] = frozenset()
-"""Kinds of static faults that do not cost a tool: what they say shows when the tool is called, if it matters."""
+_LIGHT: frozenset[FaultKind] = frozenset({"signature", "import", "undeclared_tool"})
+"""Kinds of static faults that do not cost a tool: the interface follows the signature whatever was planned, an import
+that cannot be had shows when the program is loaded, and what is no tool is never offered."""
 
 
 @dataclass(frozen=True)

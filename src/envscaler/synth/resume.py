@@ -117,7 +117,7 @@ class Keys:
             "command": "synth",
             "source": source.name if source is not None else None,
             "settings": named,
-            "models": dict(sorted(self._names.items())),
+            "models": {family: name for family, name in sorted(self._names.items()) if family not in ("agent", "user")},
             "prompts": self._digests((*DISCOVERING, *PROGRAMMING, *ASSESSING[1:], *WRITING[1:])),
         }
 
