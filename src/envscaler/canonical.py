@@ -93,7 +93,14 @@ def _key(key: object, pointer: str) -> str:
 
 def encode(value: JsonValue) -> bytes:
     """Canonical JSON text of canonical data: sorted keys, no spaces, UTF-8. Equal data give equal bytes."""
-    return _ENCODER.encode(value)
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which imported states hold now and then, has no UTF-8 form but a JSON escape.
+        import json
+
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return text.encode("utf-8", "backslashreplace")
 
 
 def digest(value: JsonValue) -> str:
