@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,10 +114,9 @@ class _Run:
         self._claim_folder()
         done = self._done()
         missing = [
-            _Assignment(skeleton, scenario, sample)
-            for skeleton, scenario in self.plan.playable
-            for sample in range(self.settings.samples)
-            if (skeleton.id, scenario.id, sample) not in done
+            assignment
+            for assignment in _assignments(self.plan.playable, self.settings.samples)
+            if (assignment.skeleton.id, assignment.scenario.id, assignment.sample) not in done
         ]
         planned = len(self.plan.playable) * self.settings.samples
         self.progress.stage(STAGE, planned)
@@ -279,6 +279,16 @@ class _Run:
         # Scenarios that are no longer in the library come after those that are.
         index = self.plan.order.get((trajectory.env_id, trajectory.scenario_id), 1 << 30)
         return trajectory.env_id, index, trajectory.scenario_id, trajectory.sample
+
+
+def _assignments(playable: list[tuple[EnvSkeleton, Scenario]], samples: int) -> Iterator[_Assignment]:
+    # One environment after another, since its program is loaded then; within it one sample of all scenarios after
+    # another, so that what their checks say of the reset is known from the second sample on.
+    for _, group in groupby(playable, key=lambda pair: pair[0].id):
+        pairs = list(group)
+        for sample in range(samples):
+            for skeleton, scenario in pairs:
+                yield _Assignment(skeleton, scenario, sample)
 
 
 def _agent(settings: RolloutSettings, models: Models | None) -> Agent:
