@@ -76,7 +76,8 @@ def unwritable(path: Path | str, error: OSError) -> StoreError:
 
 def versioned(record: Record) -> dict[str, JsonValue]:
     """A record as JSON data, schema version first, fields in the order of their declaration."""
-    return {"schema_version": SCHEMA_VERSION, **record.model_dump(mode="json")}
+    # pydantic's own JSON mode garbles keys that hold a lone surrogate; records hold nothing that needs it.
+    return {"schema_version": SCHEMA_VERSION, **record.model_dump()}
 
 
 def json_text(value: JsonValue) -> str:
