@@ -48,7 +48,7 @@ def text_of(value: str, style: str = "") -> Text:
 
 def money(cost_usd: float | None) -> str:
     """A cost as people read it; an unknown price is said to be unknown."""
-    return "unknown" if cost_usd is None else f"${cost_usd:.4f}" if 0 < cost_usd < 0.1 else f"${cost_usd:.2f}"
+    return "cost unknown" if cost_usd is None else f"${cost_usd:.4f}" if 0 < cost_usd < 0.1 else f"${cost_usd:.2f}"
 
 
 class Indented:

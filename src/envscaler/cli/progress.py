@@ -15,6 +15,7 @@ from envscaler.cli.output import money
 from envscaler.report.wording import visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
@@ -87,11 +88,9 @@ class LineReporter(Reporter):
 class BarReporter(Reporter):
     """One bar a stage, with a line below for what was spent."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console) -> None:
         super().__init__()
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        from envscaler.cli.output import console
 
         self._bars: Bars = Progress(
             TextColumn("{task.description:<12}", markup=False),
@@ -99,7 +98,7 @@ class BarReporter(Reporter):
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("{task.fields[spent]}", markup=False, style="dim"),
-            console=console(stderr=True),
+            console=console,
             refresh_per_second=5,
         )
         self._tasks: dict[str, TaskID] = {}
@@ -137,7 +136,11 @@ def reporter(*, quiet: bool) -> Reporter:
     """The display that suits standard error."""
     if quiet:
         return Reporter()
-    return BarReporter() if sys.stderr.isatty() else LineReporter()
+    if not sys.stderr.isatty():
+        return LineReporter()
+    from envscaler.cli.output import console
+
+    return BarReporter(console(stderr=True))
 
 
 def spent_text(calls: int, tokens: int, cost_usd: float | None) -> str:

@@ -48,7 +48,8 @@ def signature(tool: ToolSpec) -> str:
     for name, schema in properties.items():
         text = f"{name}: {type_text(schema)}"
         if name not in required:
-            text += f" = {json.dumps(schema['default'], ensure_ascii=False)}" if "default" in schema else " = …"
+            given = isinstance(schema, Mapping) and "default" in schema
+            text += f" = {json.dumps(schema['default'], ensure_ascii=False)}" if given else " = …"
         parts.append(text)
     return ", ".join(parts)
 
