@@ -144,7 +144,7 @@ class _Writer:
             description = self.wording.say("check_emptied", field=said(change.field), record=record)
         else:
             description = self.wording.say(
-                "check_changed",
+                "check_changed_flag" if change.field.type == "bool" else "check_changed",
                 field=said(change.field),
                 record=record,
                 value=self._spoken(change.field, change.value),

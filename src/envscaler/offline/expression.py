@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import lru_cache
@@ -83,60 +83,105 @@ def evaluate(text: str, scope: Scope) -> JsonValue:
     Raises:
         KeyError, TypeError, ValueError: if names or types do not fit; a blueprint's fault.
     """
-    return _value(parse(text), scope)
+    return _compiled(text)(scope)
 
 
-def _value(node: ast.expr, scope: Scope) -> Any:
+_Reader = Callable[[Scope], Any]
+"""An expression made ready: states are made and calls predicted by the thousand, so trees are walked once."""
+
+
+@lru_cache(maxsize=20_000)
+def _compiled(text: str) -> _Reader:
+    return _reader(parse(text))
+
+
+def _reader(node: ast.expr) -> _Reader:
     match node:
         case ast.Constant(value=value):
-            return value
+            return lambda scope: value
         case ast.Name(id="now"):
-            return scope.state[CLOCK]
+            return lambda scope: scope.state[CLOCK]
         case ast.Name(id="today"):
-            return scope.state[CLOCK][:10]
+            return lambda scope: scope.state[CLOCK][:10]
         case ast.Name(id=name):
-            return scope.values[name]
+            return lambda scope: scope.values[name]
+        case ast.Attribute(value=ast.Name(id=name), attr="id"):
+            return lambda scope: _id(scope, name)
         case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-            entity, record = scope.records[name]
-            return record[scope.blueprint.entity(entity).key if attribute == "id" else attribute]
+            return lambda scope: scope.records[name][1][attribute]
         case ast.List(elts=parts) | ast.Tuple(elts=parts):
-            return [_value(part, scope) for part in parts]
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return all(_value(part, scope) for part in parts)
-        case ast.BoolOp(values=parts):
-            return any(_value(part, scope) for part in parts)
+            elements = [_reader(part) for part in parts]
+            return lambda scope: [element(scope) for element in elements]
+        case ast.BoolOp(op=op, values=parts):
+            claims = [_reader(part) for part in parts]
+            if isinstance(op, ast.And):
+                return lambda scope: all(claim(scope) for claim in claims)
+            return lambda scope: any(claim(scope) for claim in claims)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _value(operand, scope)
+            negated = _reader(operand)
+            return lambda scope: not negated(scope)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, scope)
-        case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](_value(left, scope), _value(right, scope))
+            number = _reader(operand)
+            return lambda scope: -number(scope)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            combine, first, second = _BINARY[type(op)], _reader(left), _reader(right)
+            return lambda scope: combine(first(scope), second(scope))
         case ast.Compare(left=left, ops=ops, comparators=comparators):
-            current = _value(left, scope)
-            for comparison, comparator in zip(ops, comparators, strict=True):
-                following = _value(comparator, scope)
-                if not _COMPARE[type(comparison)](current, following):
-                    return False
-                current = following
-            return True
+            return _comparison(left, ops, comparators)
         case ast.IfExp(test=test, body=body, orelse=orelse):
-            return _value(body if _value(test, scope) else orelse, scope)
+            condition, then, otherwise = _reader(test), _reader(body), _reader(orelse)
+            return lambda scope: then(scope) if condition(scope) else otherwise(scope)
+        case ast.Call(func=ast.Name(id="count" | "exists" | "total" as name), args=[ast.Name(id=entity), *rest]):
+            return _over_rows(name, entity, [_reader(part) for part in rest])
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            return _call(name, arguments, scope)
+            function, values = FUNCTIONS[name], [_reader(argument) for argument in arguments]
+            return lambda scope: function(*(value(scope) for value in values))
     raise ValueError(f"not part of the expression language: {ast.unparse(node)}")
 
 
-def _call(name: str, arguments: list[ast.expr], scope: Scope) -> Any:
-    if name in {"count", "exists", "total"}:
-        entity_node, *rest = arguments
-        entity = entity_node.id if isinstance(entity_node, ast.Name) else ""
-        where = rest[-1] if len(rest) == (2 if name == "total" else 1) else None
-        scopes = [scope.with_it(entity, record) for record in scope.rows(entity)]
-        chosen = [inner for inner in scopes if where is None or _value(where, inner)]
-        if name == "total":
-            return round(sum(_value(rest[0], inner) for inner in chosen), 2)
-        return len(chosen) if name == "count" else bool(chosen)
-    return FUNCTIONS[name](*(_value(argument, scope) for argument in arguments))
+def _id(scope: Scope, name: str) -> JsonValue:
+    entity, record = scope.records[name]
+    return record[scope.blueprint.entity(entity).key]
+
+
+def _comparison(left: ast.expr, ops: list[ast.cmpop], comparators: list[ast.expr]) -> _Reader:
+    first = _reader(left)
+    steps = [(_COMPARE[type(op)], _reader(part)) for op, part in zip(ops, comparators, strict=True)]
+    if len(steps) == 1:
+        holds, second = steps[0]
+        return lambda scope: holds(first(scope), second(scope))
+
+    def chain(scope: Scope) -> bool:
+        current = first(scope)
+        for compare, following in steps:
+            value = following(scope)
+            if not compare(current, value):
+                return False
+            current = value
+        return True
+
+    return chain
+
+
+def _over_rows(name: str, entity: str, readers: list[_Reader]) -> _Reader:
+    """`count`, `exists` and `total` over the records of an entity."""
+    where = readers[-1] if len(readers) == (2 if name == "total" else 1) else None
+
+    def chosen(scope: Scope) -> Iterator[Scope]:
+        variable = scope.blueprint.entity(entity).variable
+        inner = Scope(scope.blueprint, scope.state, scope.values, dict(scope.records))
+        for row in scope.rows(entity):
+            inner.records["it"] = (entity, row)
+            if variable not in scope.records:
+                inner.records[variable] = (entity, row)
+            if where is None or where(inner):
+                yield inner
+
+    if name == "count":
+        return lambda scope: sum(1 for _ in chosen(scope))
+    if name == "exists":
+        return lambda scope: any(True for _ in chosen(scope))
+    return lambda scope: round(sum(readers[0](inner) for inner in chosen(scope)), 2)
 
 
 def _add_days(day: str, days: int) -> str:
@@ -215,7 +260,7 @@ class _Translate(ast.NodeTransformer):
         first, *rest = node.args
         entity = self.blueprint.entity(first.id if isinstance(first, ast.Name) else "")
         loop = entity.variable if entity.variable not in self.entity_of else f"other_{entity.variable}"
-        inner = _Translate(self.blueprint, {**self.entity_of, "it": entity.name}, loop)
+        inner = _Translate(self.blueprint, {**self.entity_of, "it": entity.name, loop: entity.name}, loop)
         where = rest[-1] if len(rest) == (2 if name == "total" else 1) else None
         rows = f"for {loop} in self.{entity.container}.values()"
         if where is not None:

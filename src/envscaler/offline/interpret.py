@@ -157,7 +157,11 @@ def _query(operation: OperationPlan, scope: Scope) -> JsonValue:
 
 def _update(operation: OperationPlan, scope: Scope) -> Prediction:
     before = scope.state
-    after = copy.deepcopy(before)
+    # Records are plain and replaced whole, so that two levels of copies leave the state before alone.
+    after = {
+        name: {key: dict(row) for key, row in part.items()} if isinstance(part, dict) else part
+        for name, part in before.items()
+    }
     # Every value is computed from the state before, then written: the order of effects does not matter, except
     # that a created record can be named by later ones.
     reading = Scope(scope.blueprint, before, scope.values, dict(scope.records))

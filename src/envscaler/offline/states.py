@@ -193,13 +193,17 @@ class _Draft:
         entity = self.blueprint.entity(invariant.entity)
         if key not in self.drawn[entity.name]:
             return
+        # Where records are counted, it is mostly one of them that is too many.
         readers = self._readers(invariant, entity, key)
-        if attempt < 3 or (attempt < _ROUNDS - 4 and not readers):
+        dropping = attempt >= _ROUNDS - 4
+        if readers and (dropping or attempt % 3 != 2):
+            reader = self.rng.choice(readers)
+            if dropping:
+                self._drop(*reader)
+            else:
+                self._draw(*reader)
+        elif attempt < _ROUNDS - 1:
             self._draw(entity, key)
-        elif attempt < _ROUNDS - 4:
-            self._draw(*self.rng.choice(readers))
-        elif attempt < _ROUNDS - 1 and readers:
-            self._drop(*self.rng.choice(readers))
         else:
             self._drop(entity, key)
 
