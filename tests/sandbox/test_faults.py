@@ -17,7 +17,7 @@ from envscaler.errors import ProgramError, WorkerLost
 from envscaler.sandbox import BlockingSandbox, Limits, Outcome, Program, Sandbox, Session
 
 from .conftest import LEDGER, QUICK
-from .processes import children_of, sandbox_processes
+from .processes import children_of, living
 
 Call = tuple[str, dict[str, Any]]
 CALLS = st.lists(
@@ -191,10 +191,10 @@ async def test_sessions_survive_the_death_of_the_process_that_forks_workers(sand
     assert len(zygotes) == 1
     os.kill(zygotes[0], signal.SIGKILL)
     for _ in range(200):
-        if worker not in sandbox_processes():
+        if not living({worker}):
             break
         await asyncio.sleep(0.01)
-    assert worker not in sandbox_processes(), "the worker outlived its zygote"
+    assert not living({worker}), "the worker outlived its zygote"
     assert (await session.call("deposit", {"owner": "A", "amount": 2})).result == {"success": True, "amount": 2}
 
 

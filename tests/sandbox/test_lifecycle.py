@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from envscaler.errors import SandboxError
 from envscaler.sandbox import BlockingSandbox, Sandbox
 
 from .conftest import LEDGER, QUICK
-from .processes import children_of, open_descriptors, sandbox_processes
+from .processes import children_of, living, open_descriptors, sandbox_processes
 
 OWNER = """
 import sys, time
@@ -39,21 +38,19 @@ session.call("loop", {})
 
 def wait_until_gone(processes: set[int]) -> set[int]:
     for _ in range(300):
-        left = {pid for pid in processes if Path(f"/proc/{pid}").exists()} & sandbox_processes()
-        if not left:
+        if not living(processes):
             break
         time.sleep(0.02)
-    return left
+    return living(processes)
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_workers_end_with_their_owner_also_in_the_middle_of_an_endless_call(signal_number: int) -> None:
-    before = sandbox_processes()
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert owner.stdout is not None
     assert owner.stdout.readline() == b"open\n"
     time.sleep(0.2)
-    started = sandbox_processes() - before
+    started = sandbox_processes(owner.pid)
     assert len(started) >= 2
     owner.send_signal(signal_number)
     owner.wait(20)

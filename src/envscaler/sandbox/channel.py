@@ -45,7 +45,10 @@ class Channel:
             await self._send(frame)
             return await self._waiter
         finally:
-            self._waiter = None
+            waiter, self._waiter = self._waiter, None
+            if waiter is not None and waiter.done() and not waiter.cancelled():
+                # When sending fails nobody waits any more, and the loop would complain of an error never looked at.
+                waiter.exception()
 
     async def receive(self) -> bytes:
         """The next frame, without asking for it."""

@@ -70,6 +70,16 @@ class Nursery:
             ProgramError: if the program does not compile.
             SandboxError: if the zygote cannot be kept alive.
         """
+        # An order that is broken off would leave its answer in the socket, and with the zygote every worker would have
+        # to go: whoever is cancelled leaves, and the order is finished without him.
+        order = asyncio.ensure_future(self._ordered(program, max_frame_bytes))
+        try:
+            return await asyncio.shield(order)
+        except asyncio.CancelledError:
+            order.add_done_callback(_unwanted)
+            raise
+
+    async def _ordered(self, program: Program | None, max_frame_bytes: int) -> Worker:
         async with self._lock:
             for _ in range(3):
                 try:
@@ -81,10 +91,6 @@ class Nursery:
                     # The zygote died, say by memory pressure; a new one knows nothing of the old one's programs.
                     await self._discard()
                     continue
-                except BaseException:
-                    # A cancelled order leaves its answer in the socket.
-                    await self._discard()
-                    raise
                 if worker is not None:
                     return worker
                 assert program is not None
@@ -196,6 +202,11 @@ def _spawn(limits: Limits) -> tuple[subprocess.Popen[bytes], socket.socket]:
             start_new_session=True,
         )
     return process, ours
+
+
+def _unwanted(order: asyncio.Future[Worker]) -> None:
+    if not order.cancelled() and order.exception() is None:
+        order.result().kill()
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
