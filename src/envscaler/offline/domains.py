@@ -125,7 +125,7 @@ def _node_faults(
             entity = node.args[0].id
             if entity not in {known.name for known in blueprint.entities}:
                 return [f"{where}: unknown entity {entity}"]
-            inner = {**records, "it": entity}
+            inner = {blueprint.entity(entity).variable: entity, **records, "it": entity}
             return [f for part in node.args[1:] for f in _node_faults(blueprint, part, inner, values, where)]
         if node.func.id not in FUNCTIONS:
             return [f"{where}: unknown function {node.func.id}"]
