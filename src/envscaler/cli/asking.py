@@ -12,6 +12,7 @@ from envscaler.cli.progress import Reporter, duration, reporter, spent_text
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:
+    from envscaler.llm.metering import Budget
     from envscaler.llm.transport import EndpointState
     from envscaler.models import Models, ModelSettings
     from envscaler.roles.role import Prompts
@@ -45,28 +46,47 @@ def settings_of(flags: ModelFlags) -> ModelSettings:
     return ModelSettings.load(values, file=flags.config)
 
 
+def check_models(flags: ModelFlags) -> None:
+    """Find out whether the models named can be opened, before anything is made for them.
+
+    Raises:
+        UsageError: as `ask_models`.
+    """
+    from envscaler.models import open_models
+    from envscaler.roles.role import FAMILIES, Prompts
+
+    settings = settings_of(flags)
+    Prompts(flags.prompts)
+    names = {(settings.of(family).model or "offline").partition(":")[0] for family in FAMILIES}
+    if names != {"offline"} and "cached" not in names:
+        asyncio.run(open_models(settings, budget=_budget(flags)).aclose())
+
+
 def ask_models(flags: ModelFlags, library: Path, work: Work[ReportT], *, quiet: bool) -> ReportT:
     """Run `work` with opened models; replies are cached in the library, and progress is shown meanwhile."""
-    from envscaler.llm.metering import Budget
     from envscaler.models import open_models
     from envscaler.roles.role import Prompts
     from envscaler.store import LibraryStore
 
     settings = settings_of(flags)
     prompts = Prompts(flags.prompts)
-    budget = Budget(max_cost=flags.max_cost, max_tokens=flags.max_tokens, max_calls=flags.max_calls)
-
     cache = LibraryStore.open(library).cache_dir / "replies.sqlite"
 
     async def main() -> ReportT:
         with reporter(quiet=quiet) as display:
             async with open_models(
-                settings, cache_path=cache, budget=budget, on_outage=lambda state: display.note(_outage(state))
+                settings, cache_path=cache, budget=_budget(flags), on_outage=lambda state: display.note(_outage(state))
             ) as models:
                 display.spending = lambda: _spent(models)
                 return await work(models, prompts, display)
 
     return asyncio.run(main())
+
+
+def _budget(flags: ModelFlags) -> Budget:
+    from envscaler.llm.metering import Budget
+
+    return Budget(max_cost=flags.max_cost, max_tokens=flags.max_tokens, max_calls=flags.max_calls)
 
 
 def _outage(state: EndpointState) -> str:

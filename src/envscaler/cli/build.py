@@ -130,7 +130,7 @@ def register(app: typer.Typer) -> None:
         """Make environments and scenarios from task texts. Stopped at any moment, the same command resumes."""
         if (tasks is None) == (descriptions is None):
             raise UsageError("give either a file of TASKS or --descriptions FILE")
-        from envscaler.cli.asking import ask_models, settings_of
+        from envscaler.cli.asking import ask_models, check_models
         from envscaler.store import LibraryStore, read_descriptions, read_tasks
         from envscaler.synth import SynthSettings, run_synth
 
@@ -154,12 +154,12 @@ def register(app: typer.Typer) -> None:
         async def work(opened: Models, prompts: Prompts, progress: Reporter) -> SynthReport:
             return await run_synth(settings, opened, prompts, progress)
 
-        settings_of(models)
-        # What cannot be read is said before a library is made for it.
+        # What cannot be asked or read is said before a library is made for it.
         if tasks is not None:
             read_tasks(tasks, limit=1)
         if descriptions is not None:
             read_descriptions(descriptions, limit=1)
+        check_models(models)
         LibraryStore.create(library)
         report = ask_models(models, library, work, quiet=output.quiet)
         from envscaler.cli.build_reports import show_synth
