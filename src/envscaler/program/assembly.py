@@ -74,6 +74,8 @@ class _Module:
     header: Sequence[cst.EmptyLine]
     footer: Sequence[cst.EmptyLine]
     imports: Imports
+    comments: list[cst.EmptyLine]
+    """Comments of the import lines."""
     before: list[cst.CSTNode]
     """Statements before the state class, imports left out."""
     state_class: cst.ClassDef
@@ -125,9 +127,7 @@ class _Module:
             # What stands at the end of the class goes with the last member, so that methods can follow.
             members[-1] = _with_footer(members[-1], block.footer)
         earlier = [node for index, node in enumerate(statements[:place]) if index not in places]
-        return cls(
-            [*tree.header, *comments], tree.footer, imports, earlier, state_class, members, statements[place + 1 :]
-        )
+        return cls(tree.header, tree.footer, imports, comments, earlier, state_class, members, statements[place + 1 :])
 
     @property
     def functions(self) -> dict[str, cst.FunctionDef]:
@@ -202,6 +202,8 @@ class _Module:
         body = [*self.before, self.state_class.with_changes(body=block), *self.after]
         docstring = [body.pop(0)] if is_docstring(body[0]) else []
         lines = [cst.parse_statement(line) for line in self.imports.lines()]
+        if lines:
+            lines[0] = lines[0].with_changes(leading_lines=self.comments)
         return rendered(self.header, [*docstring, *lines, *body], self.footer)
 
 
