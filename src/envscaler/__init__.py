@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from envscaler.env import AsyncToolEnv, Library, ToolEnv, check_env
     from envscaler.env import open_library as open
     from envscaler.errors import EnvScalerError, UsageError
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from envscaler.scenario import Check, Scenario, SolutionCall
     from envscaler.skeleton import EnvSkeleton, ToolSpec
     from envscaler.trajectory import Trajectory, Verdict
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "AsyncToolEnv": "envscaler.env",
@@ -66,6 +65,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("envscaler")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -168,8 +168,10 @@ def _trajectory(
     use = {role: part for role, part in world.use.items() if part.calls}
     if agent.model is not None and course.use.calls:
         use[AGENT_TURN.name] = course.use
+    # Scenario ids of ours begin with the environment's; those of imported libraries need not.
+    named = identity.scenario_id.startswith(identity.env_id)
     return Trajectory(
-        id=f"{identity.scenario_id}.{briefing.sample}",
+        id=f"{identity.scenario_id if named else f'{identity.env_id}.{identity.scenario_id}'}.{briefing.sample}",
         world=identity.world,
         env_id=identity.env_id,
         scenario_id=identity.scenario_id,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from envscaler.record import Record
 from envscaler.rollout.scores import Scores, ScoreTable
-from envscaler.rollout.settings import RolloutSettings
+from envscaler.rollout.settings import Folder, RolloutSettings
 from envscaler.skeleton import ModelUse
 
 OFFLINE_NOTE = "the offline agent plays the recorded plan; not a model's score"
@@ -26,7 +25,7 @@ class RunRecord(Record):
     """run.json."""
 
     id: str
-    library: Path
+    library: Folder
     """Folder of the library whose scenarios were played."""
     settings: RolloutSettings
     models: dict[str, str] = {}
@@ -52,7 +51,7 @@ class RunRecord(Record):
 class RolloutReport(Record):
     """What one call of `run_rollout` did."""
 
-    run: Path
+    run: Folder
     """Folder of the run."""
     record: RunRecord
     played: int

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,14 +16,14 @@ from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.env import Library, ResetChecks
 from envscaler.errors import BudgetExhausted, EndpointUnavailable, EnvScalerError, ProgramError, UsageError
 from envscaler.roles.role import USER_TURN, Prompts
+from envscaler.rollout.plan import Assignment, assignments, plan_episodes
 from envscaler.rollout.play import Episode, play_episode
 from envscaler.rollout.report import OFFLINE_NOTE, RolloutReport, RunRecord, Skipped
 from envscaler.rollout.scenario_world import ScenarioWorld
 from envscaler.rollout.scores import UNFINISHED, scores
 from envscaler.rollout.settings import RolloutSettings, run_id
 from envscaler.sandbox import Sandbox
-from envscaler.scenario import Scenario
-from envscaler.skeleton import EnvSkeleton, ModelUse
+from envscaler.skeleton import ModelUse
 from envscaler.store import RunStore
 from envscaler.trajectory import Sampling, Trajectory
 
@@ -35,29 +33,6 @@ if TYPE_CHECKING:
 STAGE = "rollout"
 
 _Key = tuple[str, str, int]
-
-
-@dataclass(frozen=True)
-class _Assignment:
-    """One episode to be played."""
-
-    skeleton: EnvSkeleton
-    scenario: Scenario
-    sample: int
-
-
-@dataclass
-class _Plan:
-    """What is asked for, and why some of it is not played."""
-
-    playable: list[tuple[EnvSkeleton, Scenario]] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-    order: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    def skip(self, skeleton: EnvSkeleton, scenario: Scenario | None, reason: str) -> None:
-        self.skipped.append(
-            Skipped(env_id=skeleton.id, scenario_id=scenario.id if scenario is not None else None, reason=reason)
-        )
 
 
 async def run_rollout(
@@ -102,7 +77,7 @@ class _Run:
         self.prompts = prompts
         self.progress = progress
         self.agent = _agent(settings, models)
-        self.plan = _plan(library, settings, self.agent)
+        self.plan = plan_episodes(library, settings, self.agent)
         self.record = self._opening_record()
         folder = settings.out if settings.out is not None else library.store.run(self.record.id).path
         self.store = RunStore(folder)
@@ -115,10 +90,12 @@ class _Run:
         done = self._done()
         missing = [
             assignment
-            for assignment in _assignments(self.plan.playable, self.settings.samples)
+            for assignment in assignments(self.plan.playable, self.settings.samples)
             if (assignment.skeleton.id, assignment.scenario.id, assignment.sample) not in done
         ]
         planned = len(self.plan.playable) * self.settings.samples
+        for reason, count in self.plan.reasons().items():
+            self.progress.note(f"skipped {count}: {reason}")
         self.progress.stage(STAGE, planned)
         self.progress.advance(STAGE, planned - len(missing))
         played = 0
@@ -137,10 +114,10 @@ class _Run:
             raise self.halt
         return report
 
-    async def _play(self, missing: list[_Assignment], sandbox: Sandbox) -> int:
+    async def _play(self, missing: list[Assignment], sandbox: Sandbox) -> int:
         played = 0
 
-        async def one(assignment: _Assignment) -> int:
+        async def one(assignment: Assignment) -> int:
             place = (assignment.skeleton.id, assignment.scenario.id)
             if place in self.unplayable:
                 self.progress.advance(STAGE)
@@ -163,13 +140,13 @@ class _Run:
                 played += count
         return played
 
-    def _until_halted(self, missing: list[_Assignment]) -> Iterator[_Assignment]:
+    def _until_halted(self, missing: list[Assignment]) -> Iterator[Assignment]:
         for assignment in missing:
             if self.halt is not None:
                 return
             yield assignment
 
-    async def _episode(self, assignment: _Assignment, sandbox: Sandbox) -> Episode:
+    async def _episode(self, assignment: Assignment, sandbox: Sandbox) -> Episode:
         skeleton, scenario, sample = assignment.skeleton, assignment.scenario, assignment.sample
         user = None
         if self.settings.mode == "conversation":
@@ -281,16 +258,6 @@ class _Run:
         return trajectory.env_id, index, trajectory.scenario_id, trajectory.sample
 
 
-def _assignments(playable: list[tuple[EnvSkeleton, Scenario]], samples: int) -> Iterator[_Assignment]:
-    # One environment after another, since its program is loaded then; within it one sample of all scenarios after
-    # another, so that what their checks say of the reset is known from the second sample on.
-    for _, group in groupby(playable, key=lambda pair: pair[0].id):
-        pairs = list(group)
-        for sample in range(samples):
-            for skeleton, scenario in pairs:
-                yield _Assignment(skeleton, scenario, sample)
-
-
 def _agent(settings: RolloutSettings, models: Models | None) -> Agent:
     if settings.agent == "oracle":
         return OracleAgent()
@@ -315,31 +282,6 @@ def _sampling(models: Models | None, settings: RolloutSettings) -> Sampling:
 
 def _spent(models: Models | None) -> ModelUse:
     return models.meter.report().spent if models is not None else ModelUse()
-
-
-def _plan(library: Library, settings: RolloutSettings, agent: Agent) -> _Plan:
-    plan = _Plan()
-    found = False
-    for env_id in settings.env_ids if settings.env_ids is not None else library.env_ids:
-        skeleton = library.skeleton(env_id)
-        scenarios = library.scenarios(env_id)
-        plan.order.update({(env_id, scenario.id): index for index, scenario in enumerate(scenarios)})
-        if not scenarios:
-            plan.skip(skeleton, None, "it has no scenarios")
-        for scenario in scenarios[: settings.scenarios_per_env]:
-            found = True
-            reason = (
-                "made for another version of the program"
-                if scenario.env_digest != skeleton.digest
-                else agent.unplayable(scenario)
-            )
-            if reason is None:
-                plan.playable.append((skeleton, scenario))
-            else:
-                plan.skip(skeleton, scenario, reason)
-    if not found:
-        raise UsageError(f"{library.path} has no scenarios to play; make some with: envscaler scenarios {library.path}")
-    return plan
 
 
 def open_run(path: Path | str) -> tuple[RunStore, RunRecord | None]:

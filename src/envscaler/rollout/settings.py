@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer
 
 from envscaler.agents import AgentKind
 from envscaler.env import ObservationStyle
@@ -14,6 +15,10 @@ from envscaler.trajectory import Mode
 
 STEP_LIMITS: dict[Mode, int] = {"non-conversation": 30, "conversation": 40}
 """The agent's turns at most, unless told otherwise (paper section 5)."""
+
+
+Folder = Annotated[Path, PlainSerializer(str, return_type=str)]
+"""A path that is stored as its text."""
 
 
 class RolloutSettings(Record):
@@ -36,7 +41,7 @@ class RolloutSettings(Record):
     """Environments to play; None: all."""
     scenarios_per_env: int | None = Field(default=None, ge=1)
     """Only the first so many scenarios of each environment; None: all."""
-    out: Path | None = None
+    out: Folder | None = None
     """Folder of the run; None: one in the library, named after what is played."""
     concurrency: int = Field(default=32, ge=1)
     """Episodes side by side. Has no influence on results."""

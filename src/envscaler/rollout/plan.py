@@ -1,0 +1,80 @@
+"""Which episodes a run asks for, which scenarios it passes over and why, and the order in which they are played."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from envscaler.agents import Agent
+from envscaler.env import Library
+from envscaler.errors import UsageError
+from envscaler.rollout.report import Skipped
+from envscaler.rollout.settings import RolloutSettings
+from envscaler.scenario import Scenario
+from envscaler.skeleton import EnvSkeleton
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One episode to be played."""
+
+    skeleton: EnvSkeleton
+    scenario: Scenario
+    sample: int
+
+
+@dataclass
+class Plan:
+    """What is asked for, and why some of it is not played."""
+
+    playable: list[tuple[EnvSkeleton, Scenario]] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    order: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Index of each scenario in its environment, by environment and scenario id."""
+
+    def reasons(self) -> dict[str, int]:
+        """Number of skipped scenarios (or environments) by reason."""
+        return dict(sorted(Counter(part.reason for part in self.skipped).items()))
+
+
+def plan_episodes(library: Library, settings: RolloutSettings, agent: Agent) -> Plan:
+    """The plan of a run.
+
+    Raises:
+        UsageError: for an unknown environment, or if there is no scenario at all.
+    """
+    plan = Plan()
+    found = False
+    for env_id in settings.env_ids if settings.env_ids is not None else library.env_ids:
+        skeleton = library.skeleton(env_id)
+        scenarios = library.scenarios(env_id)
+        plan.order.update({(env_id, scenario.id): index for index, scenario in enumerate(scenarios)})
+        if not scenarios:
+            plan.skipped.append(Skipped(env_id=env_id, scenario_id=None, reason="no scenarios"))
+        for scenario in scenarios[: settings.scenarios_per_env]:
+            found = True
+            reason = (
+                "made for another version of the program"
+                if scenario.env_digest != skeleton.digest
+                else agent.unplayable(scenario)
+            )
+            if reason is None:
+                plan.playable.append((skeleton, scenario))
+            else:
+                plan.skipped.append(Skipped(env_id=env_id, scenario_id=scenario.id, reason=reason))
+    if not found:
+        raise UsageError(f"{library.path} has no scenarios to play; make some with: envscaler scenarios {library.path}")
+    return plan
+
+
+def assignments(playable: Sequence[tuple[EnvSkeleton, Scenario]], samples: int) -> Iterator[Assignment]:
+    """The episodes in the order in which they begin."""
+    # One environment after another, since its program is loaded then; within it one sample of all scenarios after
+    # another, so that what their checks say of the reset is known from the second sample on.
+    for _, group in groupby(playable, key=lambda pair: pair[0].id):
+        pairs = list(group)
+        for sample in range(samples):
+            for skeleton, scenario in pairs:
+                yield Assignment(skeleton, scenario, sample)
