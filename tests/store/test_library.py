@@ -159,6 +159,14 @@ def test_a_library_is_not_made_where_it_would_do_harm(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
+def test_a_folder_left_by_a_writer_killed_at_once_is_taken(tmp_path: Path) -> None:
+    (tmp_path / ".library.json.123-abcd.tmp").write_text("{")
+    store = LibraryStore.create(tmp_path)
+    store.write_environment(skeleton())
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".cache", "environments", "library.json"]
+    assert (tmp_path / ".cache" / ".gitignore").read_text() == "*\n"
+
+
 def test_an_unwritable_folder_is_one_sentence() -> None:
     # /proc refuses new entries to every user, root included.
     if not Path("/proc/self").is_dir():

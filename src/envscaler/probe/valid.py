@@ -101,7 +101,9 @@ class Writer:
         container = self._pool.container(name)
         if container is not None and kind in ("string", None):
             ids = self._pool.ids(container)
-            return self._new_id(name, ids) if self._is_created(container, name) else self._id(container, name, ids)
+            key = self._new_id(name, ids) if self._is_created(name) else self._id(container, name, ids)
+            if not checker.faults(key, "it"):
+                return key
         fitting = [value for value in self._near(name) if not checker.faults(value, "it")]
         if fitting and (kind == "string" or self._rng.random() < 0.8):
             return self._rng.choice(fitting)
@@ -125,7 +127,7 @@ class Writer:
         self._chosen.append(self._pool.record(container, key))
         return key
 
-    def _is_created(self, container: str, name: str) -> bool:
+    def _is_created(self, name: str) -> bool:
         """Whether the tool makes the record whose key the parameter is."""
         words = self._tool.name.split("_")
         stem = name.removesuffix("_id")
@@ -161,7 +163,8 @@ class Writer:
         candidates += next((list(_STRINGS[form]) for hint, form in _HINTS if hint in lowered), [])
         words = " ".join(self._rng.sample(_WORDS, 3))
         self._rng.shuffle(candidates)
-        for candidate in (*candidates, words, f"{name.upper()[:3]}-101", "AB-1", "12345"):
+        others = [text for texts in _STRINGS.values() for text in texts]
+        for candidate in (*candidates, words, *others, f"{name.upper()[:3]}-101", "AB-1", "12345"):
             if not checker.faults(candidate, "it"):
                 return candidate
         least, most = schema.get("minLength"), schema.get("maxLength")

@@ -37,6 +37,7 @@ _PROGRAM = "program.py"
 _ENVIRONMENT = "environment.json"
 _ASSESSMENT = "assessment.json"
 _SCENARIOS = "scenarios.jsonl"
+_LEFT = re.compile(rf"\.{re.escape(_INDEX)}\..*\.tmp\Z")
 _NAME = re.compile(r"\w[\w.+-]{0,119}\Z")
 
 
@@ -80,7 +81,8 @@ class LibraryStore:
                 raise StoreError(f"{path} is a file; name a folder for the library")
             try:
                 store.path.mkdir(parents=True, exist_ok=True)
-                if any(store.path.iterdir()):
+                # What a writer left that was killed while it made the library is nobody's work.
+                if any(not _LEFT.match(entry.name) for entry in store.path.iterdir()):
                     raise StoreError(f"{path} is not empty and no library; name a new folder or an existing library")
             except OSError as error:
                 raise unwritable(path, error) from error
@@ -94,6 +96,9 @@ class LibraryStore:
                 folder.mkdir(exist_ok=True)
             except OSError as error:
                 raise unwritable(folder, error) from error
+        ignored = store.cache_dir / ".gitignore"
+        if not ignored.exists():
+            write_atomic(ignored, "*\n")
         return store
 
     @classmethod
