@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -184,12 +185,19 @@ async def test_calls_in_flight_are_bounded(open_endpoint: Any) -> None:
 
 
 async def test_a_cancelled_call_leaves_its_place_to_the_next(open_endpoint: Any) -> None:
-    with ChatServer("fine", faults=[slow(5.0)]) as server:
+    asked = threading.Event()
+
+    def answer(body: dict[str, Any]) -> str:
+        asked.set()
+        return "fine"
+
+    with ChatServer(answer, faults=[slow(5.0)]) as server:
         model = OpenAIModel(open_endpoint(server.base_url, max_in_flight=1), "test-model")
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await model.complete(asking())
+        call = asyncio.create_task(model.complete(asking()))
+        assert await asyncio.to_thread(asked.wait, 60)
+        call.cancel()
         completion = await model.complete(asking())
+    assert call.cancelled()
     assert completion.message.content == "fine"
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from servers.chat_server import ChatServer, Fault, refused, server_error, tool_call
+from servers.chat_server import (
+    ChatServer,
+    Fault,
+    empty_reply,
+    refused,
+    server_error,
+    thinking_aloud,
+    tool_call,
+    withheld,
+    wrong_tool_names,
+)
 
 from envscaler.errors import EndpointRejected, RequestFailed
 from envscaler.llm import ModelRequest, OpenAIModel, Price, PriceBook
@@ -142,6 +152,28 @@ async def test_tools_go_out_and_calls_come_back(open_endpoint: Any) -> None:
         ToolCall(name="look", id="call_a", malformed="{broken"),
     )
     assert server.requests[0]["tools"][0]["function"]["name"] == "look"
+
+
+@pytest.mark.parametrize(
+    ("fault", "reply"),
+    [
+        (empty_reply(), ("stop", "", None, ())),
+        (withheld(), ("content_filter", "", None, ("look",))),
+        (thinking_aloud("hm"), ("tool_calls", "said", "hm", ("look",))),
+        (wrong_tool_names(), ("tool_calls", "said", None, ("look_v2",))),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+async def test_what_is_wrong_with_a_reply_itself_is_the_callers_business(
+    fault: Fault, reply: tuple[Any, ...], open_endpoint: Any
+) -> None:
+    with ChatServer({"content": "said", "tool_calls": [tool_call("look", {})]}, faults=[fault]) as server:
+        endpoint = open_endpoint(server.base_url)
+        completion = await OpenAIModel(endpoint, "test-model").complete(asking())
+    message = completion.message
+    names = tuple(call.name for call in message.tool_calls)
+    assert (completion.finish_reason, message.content, message.reasoning, names) == reply
+    assert not endpoint.stats.faults
 
 
 async def test_a_reply_costs_what_its_tokens_cost(open_endpoint: Any) -> None:

@@ -63,7 +63,7 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
     assert settings.base_url == "https://models.example/v1"
     assert settings.of("builder").model == "big"
     assert settings.of("tester").model == "small"
-    assert settings.of("user").sampling == Sampling(temperature=0.9)
+    assert settings.of("user").sampling == Sampling(temperature=0.9, extra={"top_k": 20})
     assert settings.of("tester").sampling == Sampling(temperature=0.2, extra={"top_k": 20})
     assert settings.prices["big"].output == 6
 

@@ -15,7 +15,7 @@ from envscaler.llm.chat import Completion, FinishReason, ModelRequest
 from envscaler.llm.endpoint import Unreadable
 from envscaler.messages import AssistantMessage, ToolCall, to_openai
 from envscaler.record import JsonSchema
-from envscaler.state import JsonValue, canonical, encode
+from envscaler.state import JsonValue, canonical
 from envscaler.trajectory import Sampling, Usage
 
 StructureLevel = Literal["json_schema", "json_object", "plain"]
@@ -200,7 +200,7 @@ def _arguments(given: Any) -> tuple[dict[str, JsonValue], str | None]:
     try:
         value = json.loads(text)
         # Numbers beyond JSON's and halves of characters parse, but nothing above could store them.
-        encode(canonical(value))
+        json.dumps(canonical(value), ensure_ascii=False).encode()
     except (ValueError, RecursionError, NotJson):
         return {}, text
     return (value, None) if isinstance(value, dict) else ({}, text)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from envscaler.errors import UsageError
 from envscaler.llm.prices import Price
+from envscaler.llm.wire import combined
 from envscaler.roles.role import Family
 from envscaler.trajectory import Sampling
 
@@ -128,7 +129,7 @@ class ModelSettings(BaseModel):
             model=own.model or self.model,
             base_url=own.base_url or self.base_url,
             api_key=own.api_key or (None if elsewhere else self.api_key),
-            sampling=own.sampling or self.sampling,
+            sampling=combined(own.sampling, self.sampling) if own.sampling is not None else self.sampling,
         )
 
 
