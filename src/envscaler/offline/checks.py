@@ -133,8 +133,8 @@ class _Writer:
     def _deleted(self, entity: EntityPlan, key: str) -> Check:
         description = self.wording.say("check_deleted", record=self._record(entity, key))
         body = [
-            f"return {key!r} in (initial_state.get({entity.container!r}) or {{}}) and "
-            f"{key!r} not in (final_state.get({entity.container!r}) or {{}})"
+            f"after = final_state.get({entity.container!r})",
+            f"return isinstance(after, dict) and {key!r} not in after",
         ]
         return Check(description=description, source=_function(description, body))
 
