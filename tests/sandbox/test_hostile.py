@@ -28,7 +28,10 @@ CORPUS = [
     *("33_mutate_init_config", "34_class_attr_leak", "35_nondeterminism", "37_gc_objects", "39_str_subclass_result"),
     *("42_attrgetter", "44_logging_file"),
 ]
-NEEDS_KERNEL = {"07_file_read", "09_socket", "16_subclasses_escape", "18_format_frames", "42_attrgetter"}
+NEEDS_KERNEL = {
+    *("07_file_read", "08_file_write", "09_socket", "16_subclasses_escape", "18_format_frames", "42_attrgetter"),
+    "44_logging_file",
+}
 """Attacks that portable mode cannot contain."""
 
 
@@ -143,8 +146,8 @@ OWN = {
     "kills everybody": "import os, signal\nclass Env:\n def attack(self):\n  os.kill(-1, signal.SIGKILL)\n",
     "kills itself": "import os, signal\nclass Env:\n def attack(self):\n  os.kill(os.getpid(), signal.SIGKILL)\n",
     "stops itself": "import os, signal\nclass Env:\n def attack(self):\n  os.kill(os.getpid(), signal.SIGSTOP)\n",
-    "starts a program": "import subprocess\nclass Env:\n def attack(self):\n"
-    "  subprocess.run(['touch', '@CANARY@/pwn'])\n",
+    "starts a program": "import os\nclass Env:\n def attack(self):\n"
+    "  os.posix_spawn('/bin/touch', ['touch', '@CANARY@/pwn'], {})\n",
     "replaces itself": "import os\nclass Env:\n def attack(self):\n"
     "  os.execv('/bin/touch', ['touch', '@CANARY@/pwn'])\n",
     "forks through posix": "import posix, time\nclass Env:\n def attack(self):\n  posix.fork(); return 1\n",
@@ -154,8 +157,6 @@ OWN = {
     "links": "import os\nclass Env:\n def attack(self):\n  os.symlink('/etc/passwd', '@CANARY@/pwn')\n",
     "makes a folder": "import os\nclass Env:\n def attack(self):\n  os.mkdir('@CANARY@/pwn')\n",
     "removes the secret": "import os\nclass Env:\n def attack(self):\n  os.remove('@CANARY@/secret.txt')\n",
-    "reads through sqlite": "import sqlite3\nclass Env:\n def attack(self):\n"
-    "  sqlite3.connect('@CANARY@/pwn').execute('create table t(x)')\n",
     "reads its memory file": "class Env:\n def attack(self):\n  return len(open('/proc/self/maps').read())\n",
     "reads its parent's environment": "import os\nclass Env:\n def attack(self):\n"
     "  return open(f'/proc/{os.getppid()}/environ').read()\n",
@@ -191,7 +192,7 @@ OWN = {
 }
 OWN_NEEDS_KERNEL = {
     *("kills its parent", "kills everybody", "starts a program", "replaces itself", "opens through libc", "links"),
-    *("makes a folder", "removes the secret", "reads its parent's environment", "reads through sqlite"),
+    *("makes a folder", "removes the secret", "reads its parent's environment"),
 }
 
 
@@ -199,11 +200,7 @@ OWN_NEEDS_KERNEL = {
 def test_an_attack_of_another_kind_is_contained(
     guarded: BlockingSandbox, bait: Bait, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        attack(guarded, bait, OWN[name], kernel=name in OWN_NEEDS_KERNEL)
-    except ProgramError:
-        assert name == "lies about its dict"
-    assert bait.untouched()
+    attack(guarded, bait, OWN[name], kernel=name in OWN_NEEDS_KERNEL)
     printed = capfd.readouterr()
     assert len(printed.out) + len(printed.err) < 1000
 

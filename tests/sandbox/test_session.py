@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envscaler.errors import ProgramError, SandboxError
+from envscaler.errors import NotJson, ProgramError, SandboxError
 from envscaler.sandbox import BlockingSandbox, Program
 from envscaler.state import digest
 
@@ -126,6 +126,23 @@ def test_a_state_that_cannot_be_kept_is_a_fault_and_rolled_back(
     assert fault.kind == kind
     assert session.state() == {"n": 0}
     session.close()
+
+
+@pytest.mark.parametrize("value", ["\ud800", float("inf"), 2**70, object()])
+def test_arguments_without_a_json_form_are_the_callers_fault_and_an_observation(
+    box: BlockingSandbox, value: object
+) -> None:
+    session = box.open(LEDGER, {"accounts": {}})
+    fault = session.call("tag", {"word": value}).fault
+    assert fault is not None
+    assert (fault.kind, fault.type) == ("not_json", "NotJson")
+    assert session.call("tag", {"word": "ü"}).result == 1
+    session.close()
+
+
+def test_a_state_without_a_json_form_cannot_be_opened(box: BlockingSandbox) -> None:
+    with pytest.raises(NotJson):
+        box.open(LEDGER, {"accounts": {"a": object()}})
 
 
 def test_attributes_that_marshal_cannot_hold_are_rolled_back_by_replay(box: BlockingSandbox) -> None:

@@ -6,26 +6,23 @@ What a session does once it is open, and how workers are started, is the busines
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Literal, Self
-
-import msgspec
 
 from envscaler.errors import SandboxError
 from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, IsolationReport, Limits, Program
 from envscaler.sandbox.inside.wire import HEADER_BYTES, Judge, Reply
 from envscaler.sandbox.nursery import Nursery
-from envscaler.sandbox.session import Beginning, Session, death_fault
+from envscaler.sandbox.session import Beginning, Session, death_fault, json_text
 from envscaler.sandbox.worker import Worker, WorkerDied
 from envscaler.state import JsonValue, State
 
 _WATCH_EVERY_S = 0.25
 _ENVELOPE_BYTES = 64_000
 """What a frame may hold beside a result or a state: names, messages, digests."""
-
-_encode_json = msgspec.json.Encoder().encode
 
 
 class Sandbox:
@@ -100,9 +97,10 @@ class Sandbox:
         Raises:
             ProgramError: if the program cannot be loaded or built, with exception type, message and line.
             SandboxError: if no worker can be started.
+            NotJson: if `state` has no JSON form.
             ValueError: if `clock` is no ISO 8601 time.
         """
-        beginning = Beginning(_encode_json(state), seed, clock_us(clock), 0)
+        beginning = Beginning(json_text(state), seed, clock_us(clock), 0)
         await self.admit()
         session = Session(self, program, beginning)
         try:
@@ -123,14 +121,14 @@ class Sandbox:
         Returns:
             One outcome a source, in order.
         """
-        initial, final = _encode_json(initial_state), _encode_json(final_state)
+        initial, final = json_text(initial_state), json_text(final_state)
         return await self._judge(sources, "function", initial, final, clock_us(clock))
 
     async def evaluate(
         self, expressions: Sequence[str], state: JsonValue, *, clock: str = DEFAULT_CLOCK
     ) -> tuple[CheckOutcome, ...]:
         """Evaluate Python expressions over the name `state`, such as `Rule.predicate`; otherwise as `check`."""
-        return await self._judge(expressions, "expression", b"null", _encode_json(state), clock_us(clock))
+        return await self._judge(expressions, "expression", b"null", json_text(state), clock_us(clock))
 
     async def _judge(
         self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
@@ -184,8 +182,10 @@ class Sandbox:
                 worker.kill()
             self._slots.release()
 
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(end)
+        if self._loop is not None:
+            # A loop that is closed has taken its sockets, and with them the workers, along.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(end)
 
     # -- workers --------------------------------------------------------------------------------------------
 

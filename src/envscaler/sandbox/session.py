@@ -1,7 +1,8 @@
 """`Session`: one live instance of a program, which survives the loss of its worker.
 
 A session is its beginning (state, seed, clock) and the log of the calls that succeeded; the worker is only where they
-were played. A worker that is lost is replaced by playing them again.
+were played. A worker that is lost is replaced by playing them again. What a program keeps outside its instance, in
+its module say, is no state: it comes back as far as the calls that succeeded make it again.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from envscaler.errors import ProgramError, SandboxError, WorkerLost
+from envscaler.errors import NotJson, ProgramError, SandboxError, WorkerLost
 from envscaler.sandbox.clock import clock_text, clock_us
 from envscaler.sandbox.contract import Arguments, Limits, Outcome, Program, Snapshot, ToolFault
 from envscaler.sandbox.inside.wire import Build, Call, Read
 from envscaler.sandbox.nursery import program_fault
 from envscaler.sandbox.worker import Worker, WorkerDied
-from envscaler.state import State
+from envscaler.state import JsonValue, State, canonical
 
 CALL_US = 1_000_000
 """Microseconds that pass before each call, whatever it does."""
@@ -119,9 +120,14 @@ class Session:
         Raises:
             WorkerLost: if the worker died and playing the session's log again did not give the same states.
         """
-        text = _encode_json(dict(arguments))
         async with self._lock:
+            self._require_open()
             clock = self._clock_us + CALL_US
+            try:
+                text = json_text(canonical(dict(arguments)))
+            except NotJson as error:
+                # Models write such arguments (half a surrogate pair, an integer without end).
+                return self._failed(ToolFault("not_json", "NotJson", f"in the arguments, {error}"), clock)
             deaths = 0
             while True:
                 worker = await self._live()
@@ -171,9 +177,7 @@ class Session:
         Raises:
             ProgramError: if the program cannot be built from it; the session is then as it was.
         """
-        beginning = Beginning(
-            _encode_json(snapshot.state), snapshot.seed, clock_us(snapshot.clock), snapshot.call_index
-        )
+        beginning = Beginning(json_text(snapshot.state), snapshot.seed, clock_us(snapshot.clock), snapshot.call_index)
         async with self._lock:
             self._require_open()
             before = (self._beginning, self._log, self._clock_us, self._index)
@@ -188,13 +192,14 @@ class Session:
 
     async def fork(self) -> Session:
         """A second session that goes on from here by itself, equal also in what its state does not show."""
-        async with self._lock:
-            self._require_open()
-            twin = Session(self._host, self.program, self._beginning)
-            twin._log = list(self._log)
-            twin._digest, twin._clock_us, twin._index = self._digest, self._clock_us, self._index
+        self._require_open()
         await self._host.admit()
+        # Before anything can fail: from here on the twin answers for the leave that it was given.
+        twin = Session(self._host, self.program, self._beginning)
         try:
+            async with self._lock:
+                twin._beginning, twin._log = self._beginning, list(self._log)
+                twin._digest, twin._clock_us, twin._index = self._digest, self._clock_us, self._index
             await twin._live()
         except BaseException:
             await twin.close()
@@ -300,6 +305,18 @@ class Session:
     def __del__(self) -> None:
         if not self._closed:
             self._host.abandon(self._worker)
+
+
+def json_text(value: JsonValue) -> bytes:
+    """JSON text of canonical data, keys in their order.
+
+    Raises:
+        NotJson: if it is not canonical.
+    """
+    try:
+        return _encode_json(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise NotJson(f"a part has no JSON form: {error}") from error
 
 
 def death_fault(death: WorkerDied, limits: Limits) -> ToolFault:

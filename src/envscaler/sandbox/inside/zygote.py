@@ -26,15 +26,13 @@ from envscaler.sandbox.inside.hardening import Hardening
 from envscaler.sandbox.inside.wire import Fork, Forked, Load, Loaded, Order, Ready, Settings, framed, receive
 
 PRELOADED = """
-    abc argparse array ast asyncio base64 binascii bisect calendar cmath codecs collections collections.abc colorsys
-    concurrent.futures contextlib contextvars copy copyreg csv ctypes dataclasses datetime decimal difflib dis email
-    email.message email.mime.text email.utils encodings.ascii encodings.idna encodings.latin_1 encodings.utf_16
-    enum errno fnmatch fractions functools gc getpass glob graphlib hashlib heapq hmac html html.parser http inspect io
-    ipaddress itertools json keyword linecache locale logging logging.handlers math mimetypes numbers operator os
-    pathlib pickle platform pprint queue random re reprlib sched secrets select shelve shlex shutil signal socket
-    sqlite3 statistics string stringprep struct subprocess sys tempfile textwrap threading time timeit token tokenize
-    traceback types typing typing_extensions unicodedata unittest urllib.error urllib.parse urllib.request uuid
-    warnings weakref xml.etree.ElementTree zlib zoneinfo _strptime _pydatetime _pydecimal
+    abc array ast base64 binascii bisect calendar cmath codecs collections collections.abc colorsys contextlib
+    contextvars copy copyreg csv dataclasses datetime decimal difflib email.utils encodings.ascii encodings.idna
+    encodings.latin_1 encodings.utf_16 enum errno fnmatch fractions functools gc graphlib hashlib heapq hmac html
+    importlib inspect io ipaddress itertools json keyword linecache locale logging math numbers operator os pathlib
+    pickle platform pprint queue random re reprlib secrets shlex signal socket statistics string stringprep struct
+    sys tempfile textwrap threading time token tokenize traceback types typing typing_extensions unicodedata
+    urllib.parse uuid warnings weakref zlib zoneinfo _strptime
 """.split()  # noqa: SIM905 - words read better than a column of quotes
 """Modules that programs may import: a worker can open no file, so what is not here cannot be imported."""
 
