@@ -16,6 +16,9 @@ from envscaler.errors import StoreError
 from envscaler.record import SCHEMA_VERSION, Record
 from envscaler.state import JsonValue
 
+_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+"""Kept, because `json.dumps` makes a new one at every call that asks for anything but the defaults."""
+
 
 def write_atomic(path: Path | str, content: bytes | str | Iterable[bytes]) -> None:
     """Replace the file at `path` by `content`, durably; folders on the way are made. Chunks are written as they come.
@@ -87,4 +90,4 @@ def json_text(value: JsonValue) -> str:
 
 def json_line(value: JsonValue) -> str:
     """One line of a JSONL file, newline included."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+    return _LINE.encode(value) + "\n"

@@ -16,6 +16,14 @@ from envscaler.errors import SchemaVersionError, StoreError
 from envscaler.record import SCHEMA_VERSION, Record
 from envscaler.state import JsonValue
 
+
+def _refuse(constant: str) -> JsonValue:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+"""Kept, because `json.loads` makes a new one at every call that asks for anything but the defaults."""
+
 RecordT = TypeVar("RecordT", bound=Record)
 
 
@@ -87,7 +95,7 @@ def json_value(content: bytes, where: str) -> JsonValue:
         StoreError: if there is none.
     """
     try:
-        return json.loads(content.decode("utf-8-sig"), parse_constant=_refuse)
+        return _DECODER.decode(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise StoreError(f"{where} is not UTF-8 (byte {error.start})") from error
     except json.JSONDecodeError as error:
@@ -142,10 +150,6 @@ def check_version(value: dict[str, JsonValue], where: str) -> None:
         raise SchemaVersionError(
             f"{where} has schema version {version}; this envscaler reads {readable}: update envscaler to read it"
         )
-
-
-def _refuse(constant: str) -> JsonValue:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _kind(value: JsonValue) -> str:
