@@ -54,6 +54,7 @@ def show_synth(report: SynthReport, out: Console) -> None:
     out.print(Text.assemble(("Library: ", "bold"), visible(str(report.library))))
     if report.environments:
         out.print(Text(f"Look at it: envscaler show {visible(str(report.library))}", style="dim"))
+    if report.funnel.scenarios:
         out.print(Text(f"Play it:    envscaler rollout {visible(str(report.library))} --agent oracle", style="dim"))
 
 
