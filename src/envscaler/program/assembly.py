@@ -219,6 +219,8 @@ def _without_repeats(members: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
 
 def _with_imports(function: cst.FunctionDef, imported: Sequence[Imported]) -> cst.FunctionDef:
     """The function with those of the imports that it uses as its first statements."""
+    if not imported:
+        return function
     used = Imports()
     names = names_in(function)
     used.add(each for each in imported if each.bound.split(".")[0] in names)
