@@ -6,6 +6,7 @@ imports these names from `state`.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -22,6 +23,8 @@ State = dict[str, JsonValue]
 """Maps each attribute of the program's instance to its JSON value."""
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
+_encode_in_order = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
 _MAX_DEPTH = 200
 
 
@@ -97,10 +100,46 @@ def encode(value: JsonValue) -> bytes:
         return _ENCODER.encode(value)
     except UnicodeEncodeError:
         # Half of a surrogate pair, which imported states hold now and then, has no UTF-8 form but a JSON escape.
-        import json
-
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
         return text.encode("utf-8", "backslashreplace")
+
+
+def to_json(value: JsonValue) -> bytes:
+    """JSON text of canonical data with keys in their own order, in ASCII where it holds half of a surrogate pair.
+
+    Raises:
+        NotJson: if the data is not canonical.
+    """
+    try:
+        return _encode_in_order(value)
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise NotJson(f"a part has no JSON form: {error}") from error
+
+
+def from_json(text: bytes) -> JsonValue:
+    """The value of a JSON text, also where it holds half of a surrogate pair.
+
+    Raises:
+        NotJson: if it is none.
+    """
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        try:
+            return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        except (ValueError, RecursionError) as error:
+            raise NotJson(f"not a JSON text: {error}") from error
+
+
+def _refuse(constant: str) -> JsonValue:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
 
 
 def digest(value: JsonValue) -> str:

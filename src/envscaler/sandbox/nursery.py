@@ -18,7 +18,7 @@ import envscaler
 from envscaler.errors import ProgramError, SandboxError
 from envscaler.sandbox.channel import Channel, ChannelClosed
 from envscaler.sandbox.contract import IsolationReport, Limits, Program
-from envscaler.sandbox.inside.wire import Fork, Forked, Load, Loaded, Ready, Reap, Settings, framed
+from envscaler.sandbox.inside.wire import Fork, Forked, Load, Loaded, Ready, Reap, Settings, framed, utf8
 from envscaler.sandbox.worker import Worker
 
 _START_S = 60.0
@@ -135,7 +135,7 @@ class Nursery:
         return self._control
 
     async def _load(self, control: Channel, program: Program) -> None:
-        answer = _decode_loaded(await control.request(framed(Load(program.digest, program.source))))
+        answer = _decode_loaded(await control.request(framed(Load(program.digest, utf8(program.source)))))
         if answer.type:
             raise ProgramError(program_fault(answer.type, answer.message, answer.line))
         self._loaded.add(program.digest)

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Literal, Self
 
+from envscaler.canonical import to_json
 from envscaler.errors import SandboxError
 from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, IsolationReport, Limits, Program
-from envscaler.sandbox.inside.wire import HEADER_BYTES, Judge, Reply
+from envscaler.sandbox.inside.wire import HEADER_BYTES, Judge, Reply, utf8
 from envscaler.sandbox.nursery import Nursery
-from envscaler.sandbox.session import Beginning, Session, death_fault, json_text
+from envscaler.sandbox.session import Beginning, Session, death_fault
 from envscaler.sandbox.worker import Worker, WorkerDied
 from envscaler.state import JsonValue, State
 
@@ -100,7 +101,7 @@ class Sandbox:
             NotJson: if `state` has no JSON form.
             ValueError: if `clock` is no ISO 8601 time.
         """
-        beginning = Beginning(json_text(state), seed, clock_us(clock), 0)
+        beginning = Beginning(to_json(state), seed, clock_us(clock), 0)
         await self.admit()
         session = Session(self, program, beginning)
         try:
@@ -121,14 +122,14 @@ class Sandbox:
         Returns:
             One outcome a source, in order.
         """
-        initial, final = json_text(initial_state), json_text(final_state)
+        initial, final = to_json(initial_state), to_json(final_state)
         return await self._judge(sources, "function", initial, final, clock_us(clock))
 
     async def evaluate(
         self, expressions: Sequence[str], state: JsonValue, *, clock: str = DEFAULT_CLOCK
     ) -> tuple[CheckOutcome, ...]:
         """Evaluate Python expressions over the name `state`, such as `Rule.predicate`; otherwise as `check`."""
-        return await self._judge(expressions, "expression", b"null", json_text(state), clock_us(clock))
+        return await self._judge(expressions, "expression", b"null", to_json(state), clock_us(clock))
 
     async def _judge(
         self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
@@ -141,7 +142,8 @@ class Sandbox:
             while len(outcomes) < len(sources):
                 if worker is None:
                     worker = await self._fork(None)
-                request = Judge(worker.next_serial(), form, sources[len(outcomes)], initial, final, clock)
+                source = utf8(sources[len(outcomes)])
+                request = Judge(worker.next_serial(), form, source, initial, final, clock)
                 try:
                     reply = await worker.ask(request)
                 except WorkerDied as death:

@@ -12,15 +12,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-import msgspec
-
+from envscaler.canonical import from_json, to_json
 from envscaler.errors import NotJson, ProgramError, SandboxError, WorkerLost
 from envscaler.sandbox.clock import clock_text, clock_us
 from envscaler.sandbox.contract import Arguments, Limits, Outcome, Program, Snapshot, ToolFault
-from envscaler.sandbox.inside.wire import Build, Call, Read
+from envscaler.sandbox.inside.wire import Build, Call, Read, utf8
 from envscaler.sandbox.nursery import program_fault
 from envscaler.sandbox.worker import Worker, WorkerDied
-from envscaler.state import JsonValue, State, canonical
+from envscaler.state import State, canonical
 
 CALL_US = 1_000_000
 """Microseconds that pass before each call, whatever it does."""
@@ -28,8 +27,6 @@ CALL_US = 1_000_000
 BuiltT = TypeVar("BuiltT")
 
 _REBUILDS = 3
-_encode_json = msgspec.json.Encoder().encode
-_decode_json = msgspec.json.Decoder().decode
 
 
 class Host(Protocol):
@@ -120,13 +117,14 @@ class Session:
         Raises:
             WorkerLost: if the worker died and playing the session's log again did not give the same states.
         """
+        name = utf8(name)
         async with self._lock:
             self._require_open()
             clock = self._clock_us + CALL_US
             try:
-                text = json_text(canonical(dict(arguments)))
+                text = to_json(canonical(dict(arguments)))
             except NotJson as error:
-                # Models write such arguments (half a surrogate pair, an integer without end).
+                # Models write such arguments (an integer without end, infinity).
                 return self._failed(ToolFault("not_json", "NotJson", f"in the arguments, {error}"), clock)
             deaths = 0
             while True:
@@ -149,10 +147,10 @@ class Session:
                     self._drop()
                 return self._failed(ToolFault(reply.kind, reply.type, reply.message), clock)
             try:
-                result = _decode_json(reply.result)
-            except (msgspec.MsgspecError, RecursionError) as error:
+                result = from_json(reply.result)
+            except NotJson as error:
                 self._drop()
-                return self._failed(ToolFault("not_json", type(error).__name__, str(error)), clock)
+                return self._failed(ToolFault("not_json", "NotJson", str(error)), clock)
             self._log.append(LoggedCall(self._index, clock, name, text, reply.digest))
             changed = reply.digest != self._digest
             self._digest = reply.digest
@@ -177,7 +175,7 @@ class Session:
         Raises:
             ProgramError: if the program cannot be built from it; the session is then as it was.
         """
-        beginning = Beginning(json_text(snapshot.state), snapshot.seed, clock_us(snapshot.clock), snapshot.call_index)
+        beginning = Beginning(to_json(snapshot.state), snapshot.seed, clock_us(snapshot.clock), snapshot.call_index)
         async with self._lock:
             self._require_open()
             before = (self._beginning, self._log, self._clock_us, self._index)
@@ -281,7 +279,7 @@ class Session:
                 self._drop()
                 raise
             if reply.kind == "ok":
-                state = _decode_json(reply.result)
+                state = from_json(reply.result)
                 if isinstance(state, dict):
                     return state
             self._drop()
@@ -305,18 +303,6 @@ class Session:
     def __del__(self) -> None:
         if not self._closed:
             self._host.abandon(self._worker)
-
-
-def json_text(value: JsonValue) -> bytes:
-    """JSON text of canonical data, keys in their order.
-
-    Raises:
-        NotJson: if it is not canonical.
-    """
-    try:
-        return _encode_json(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise NotJson(f"a part has no JSON form: {error}") from error
 
 
 def death_fault(death: WorkerDied, limits: Limits) -> ToolFault:

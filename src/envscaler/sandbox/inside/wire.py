@@ -136,6 +136,11 @@ class Forked(msgspec.Struct, frozen=True, array_like=True):
 encode = msgspec.msgpack.Encoder().encode
 
 
+def utf8(text: str) -> str:
+    """A source text or a name that can travel: half a surrogate pair becomes the escape that stands for it."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def framed(message: msgspec.Struct) -> bytes:
     """A message with its length in front."""
     body = encode(message)

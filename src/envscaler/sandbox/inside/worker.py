@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
-from envscaler.canonical import JsonValue, bytes_digest, canonical, encode
+from envscaler.canonical import JsonValue, bytes_digest, canonical, encode, from_json, to_json
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside import loader
 from envscaler.sandbox.inside.virtual import Virtual
@@ -25,8 +25,6 @@ INTERRUPT_EVERY_S = 0.1
 """A program can swallow an interruption; it comes again after this much more CPU time."""
 
 _decode_request = msgspec.msgpack.Decoder(Request).decode
-_decode_json = msgspec.json.decode
-_encode_json = msgspec.json.Encoder().encode
 
 FailureKind = Literal["raised", "timeout", "not_json", "too_large", "unknown_tool"]
 
@@ -86,7 +84,7 @@ class Worker:
         assert self._code is not None
         self._class = loader.load(self._code, request.class_name)
         self._tools = loader.tools_of(self._class)
-        self._instance = loader.construct(self._class, lambda: _decode_json(request.state))
+        self._instance = loader.construct(self._class, lambda: from_json(request.state))
         self._observe()
         return Reply(serial=request.serial, digest=self._digest, clock_us=self._virtual.clock_us)
 
@@ -94,7 +92,7 @@ class Worker:
         tool = self._tools.get(request.name)
         if tool is None:
             raise UnknownTool(f"the class has no public method {request.name}")
-        result = tool.__get__(self._instance, self._class)(**_decode_json(request.arguments))
+        result = tool.__get__(self._instance, self._class)(**from_json(request.arguments))
         text = self._limited(canonical(result), "result", self._settings.max_output_bytes)
         changed = self._observe()
         return Reply(
@@ -110,7 +108,7 @@ class Worker:
         return Reply(serial=request.serial, result=text, digest=self._digest, clock_us=self._virtual.clock_us)
 
     def _judge(self, request: Judge) -> Reply:
-        final, initial = _decode_json(request.final), _decode_json(request.initial)
+        final, initial = from_json(request.final), from_json(request.initial)
         if request.form == "function":
             value = loader.check_value(request.source, initial, final)
         else:
@@ -164,7 +162,7 @@ class Worker:
 
     def _limited(self, value: JsonValue, what: str, limit: int) -> bytes:
         # Not the canonical text: keys stay in the program's order, which programs and observations show.
-        text = _encode_json(value)
+        text = to_json(value)
         if len(text) > limit:
             raise TooLarge(f"the {what} takes {len(text)} bytes as JSON, allowed are {limit}")
         return text
@@ -197,8 +195,6 @@ class Worker:
             kind, name, message = "timeout", "Timeout", f"it used more than {self._settings.cpu_s:g} s of CPU time"
         elif isinstance(error, NotJson):
             kind, message = "not_json", str(error)
-        elif isinstance(error, (UnicodeEncodeError, msgspec.MsgspecError)):
-            kind, name, message = "not_json", "NotJson", f"a text cannot be written as UTF-8: {error}"
         elif isinstance(error, TooLarge):
             kind, message = "too_large", str(error)
         elif isinstance(error, UnknownTool):
@@ -240,8 +236,8 @@ def _marshalled(attributes: dict[str, Any]) -> bytes | None:
 def _still(value: JsonValue, text: bytes) -> bool:
     """Whether `value` is what was decoded from `text`."""
     try:
-        return encode(canonical(value)) == encode(_decode_json(text))
-    except (NotJson, UnicodeEncodeError):
+        return encode(canonical(value)) == encode(from_json(text))
+    except NotJson:
         return False
 
 
