@@ -8,13 +8,14 @@ one that stays broken costs its tool, not the environment.
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from envscaler.engine import bounded_map
 from envscaler.errors import ProgramError, ReplyError
-from envscaler.program import FaultKind, analyze, assemble, class_name_of, method_source, tool_schemas
+from envscaler.program import FaultKind, analyze, assemble, class_name_of, tool_schemas
 from envscaler.record import JsonSchema
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
@@ -75,6 +76,8 @@ class _Programming:
         self._dropped: dict[str, str] = {}
         self._state: State | None = None
         self._broken: tuple[str, ...] = ()
+        self._last: tuple[dict[str, str], str] | None = None
+        """The methods that were assembled last, and the program: assembling costs more than all else here."""
 
     async def run(self) -> Programmed:
         reply = await self._asking(roles.WRITE_CLASS, t.WriteClassInputs(**dict(self._known)), doubt=self._class_doubt)
@@ -115,7 +118,7 @@ class _Programming:
             )
             try:
                 reply = await self._asking(
-                    roles.WRITE_METHOD, inputs, doubt=lambda reply: self._method_doubt(reply, tool)
+                    roles.WRITE_METHOD, inputs, doubt=lambda reply: method_doubt(reply, tool.name)
                 )
             except ReplyError as fault:
                 return tool.name, None, str(fault)
@@ -140,14 +143,6 @@ class _Programming:
             await session.close()
         missing = [key for key in _bare_state(self._design.entities) if key not in kept]
         return f"__init__ does not set {', '.join(f'self.{key}' for key in missing)}" if missing else None
-
-    def _method_doubt(self, reply: t.CodeReply, tool: ToolSpec) -> str | None:
-        try:
-            source = assemble(self._class_source, {tool.name: reply.source})
-            method_source(source, self._class_name, tool.name)
-        except ProgramError as fault:
-            return str(fault)
-        return None
 
     # -- trying and mending --
 
@@ -176,7 +171,10 @@ class _Programming:
         """The faults of the methods as they stand: those that cost the tool, and those that do not."""
         grave: dict[str, str] = {}
         light: dict[str, str] = {}
-        source = self._assembled()
+        try:
+            source = self._assembled()
+        except ProgramError as whole:
+            return self._blamed(whole, self._assembling_fault), light
         planned = [tool for tool in self._design.tools if tool.name in self._methods]
         for fault in analyze(source, self._class_name, planned):
             if fault.tool in self._methods:
@@ -204,26 +202,42 @@ class _Programming:
         return grave, light
 
     async def _loading_faults(self, source: str) -> dict[str, str]:
-        """The tools without which the program could be loaded, when it cannot.
+        """The tools without which the program could be loaded, when it cannot."""
+        whole = await self._loading_fault(source)
+        if whole is None:
+            return {}
+        alone = {
+            name: await self._loading_fault(assemble(self._class_source, {name: method}))
+            for name, method in self._methods.items()
+        }
+        return self._blamed(whole, alone.get)
+
+    async def _loading_fault(self, source: str) -> ProgramError | None:
+        program = Program(source, self._class_name)
+        try:
+            session = await self._sandbox.open(program, _bare_state(self._design.entities))
+        except ProgramError as fault:
+            return fault
+        await session.close()
+        return None
+
+    def _assembling_fault(self, name: str) -> ProgramError | None:
+        try:
+            assemble(self._class_source, {name: self._methods[name]})
+        except ProgramError as fault:
+            return fault
+        return None
+
+    def _blamed(self, whole: ProgramError, alone: Callable[[str], ProgramError | None]) -> dict[str, str]:
+        """The fault of each method that has one by itself.
 
         Raises:
-            ProgramError: if no single method is to blame.
+            ProgramError: `whole`, if no single method is to blame.
         """
-        bare = _bare_state(self._design.entities)
-        try:
-            await (await self._sandbox.open(Program(source, self._class_name), bare)).close()
-        except ProgramError as whole:
-            faults: dict[str, str] = {}
-            for name, method in self._methods.items():
-                try:
-                    alone = Program(assemble(self._class_source, {name: method}), self._class_name)
-                    await (await self._sandbox.open(alone, bare)).close()
-                except ProgramError as fault:
-                    faults[name] = str(fault)
-            if not faults:
-                raise ProgramError(f"the program cannot be loaded: {whole}") from whole
-            return faults
-        return {}
+        faults = {name: str(fault) for name in self._methods if (fault := alone(name)) is not None}
+        if not faults:
+            raise whole
+        return faults
 
     def _require_both_kinds(self) -> None:
         left = {tool.effect for tool in self._design.tools if tool.name in self._methods}
@@ -238,7 +252,9 @@ class _Programming:
 
     def _assembled(self) -> str:
         ordered = {name: self._methods[name] for name in self._names() if name in self._methods}
-        return assemble(self._class_source, ordered)
+        if self._last is None or self._last[0] != ordered:
+            self._last = (ordered, assemble(self._class_source, ordered))
+        return self._last[1]
 
     def _names(self) -> tuple[str, ...]:
         return tuple(tool.name for tool in self._design.tools)
@@ -250,6 +266,18 @@ class _Programming:
             for tool in self._design.tools
             if tool.name in self._methods and tool.name in schemas
         )
+
+
+def method_doubt(reply: t.CodeReply, name: str) -> str | None:
+    """What is wrong with code that is to define the method of that name, or None; whether it works is seen later."""
+    defined = [
+        node.name
+        for node in ast.walk(ast.parse(reply.source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    if name in defined:
+        return None
+    return f"it defines no method {name}, only {', '.join(defined)}" if defined else f"it defines no method {name}"
 
 
 def interface(planned: JsonSchema, derived: JsonSchema) -> JsonSchema:

@@ -158,7 +158,8 @@ class ScenarioWriter:
                 clock=DEFAULT_CLOCK,
                 task=drafted.task.task,
                 index=index,
-                seed=derived_seed(self._seed, "checks", index),
+                # The seed of its task: a model without memory makes the same draft again and finds its checks by it.
+                seed=derived_seed(self._seed, "task", index),
                 asking=drafted.asking,
                 sandbox=self._sandbox,
             )
