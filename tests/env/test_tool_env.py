@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envscaler.env import ToolEnv
-from envscaler.errors import UsageError
+from envscaler.errors import ProgramError, UsageError
 from envscaler.messages import ToolCall
 from envscaler.sandbox import BlockingSandbox
 from envscaler.scenario import Check
@@ -182,6 +182,22 @@ def test_closing_twice_is_no_error_and_the_sandbox_stays_open(sandbox: BlockingS
 def test_step_before_reset_says_what_to_do(sandbox: BlockingSandbox) -> None:
     with make(sandbox) as env, pytest.raises(UsageError, match=r"reset\(\)"):
         env.step("Done.")
+
+
+def test_program_that_does_not_load_leaves_no_half_open_episode(sandbox: BlockingSandbox) -> None:
+    broken = skeleton().model_copy(update={"source": "class LendingDesk:\n    x = undefined_name\n"})
+    with ToolEnv(broken, scenario(broken), sandbox) as env:
+        with pytest.raises(ProgramError, match="undefined_name"):
+            env.reset()
+        with pytest.raises(UsageError, match="reset"):
+            env.state()
+
+
+def test_seed_of_a_reset_holds_until_another_is_given(sandbox: BlockingSandbox) -> None:
+    with make(sandbox, seed=5) as env:
+        assert env.reset()[1]["seed"] == 5
+        assert env.reset(seed=9)[1]["seed"] == 9
+        assert env.reset()[1]["seed"] == 9
 
 
 def test_environment_without_a_sandbox_brings_its_own() -> None:

@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from envscaler.agents.agent import AgentKind, Briefing
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
 from envscaler.messages import AssistantMessage, Message
+from envscaler.models.settings import OFFLINE
 from envscaler.roles.role import AGENT_TURN
 from envscaler.roles.types import AgentTurnInputs
 from envscaler.scenario import Scenario
 from envscaler.skeleton import ToolSpec
 from envscaler.trajectory import Sampling
-
-OFFLINE = "offline"
-"""Name of the embedded model, which plays the recorded plan when it is asked to be an agent."""
 
 
 class ModelAgent:

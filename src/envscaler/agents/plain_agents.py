@@ -79,11 +79,11 @@ class _RandomPlayer:
         # Drawn from the scenario too, or every scenario of an environment would see the same calls.
         pins = [scenario.digest if scenario is not None else "", briefing.seed, briefing.sample]
         self._rng = Random(digest(pins))
-        self._left = self._rng.randint(1, max(1, calls))
+        self._wanted = self._rng.randint(1, max(1, calls))
         self._made = 0
 
     async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
-        if not tools or self._made >= self._left:
+        if not tools or self._made >= self._wanted:
             return _said("random", RANDOM_FINAL)
         tool = self._rng.choice(list(tools))
         arguments = valid_arguments(tool, self._state, self._entities, self._rng)

@@ -86,9 +86,10 @@ class AsyncToolEnv:
             SandboxError: if the machinery fails.
         """
         await self._end_session()
-        seed = self._core.begin(seed)
         scenario = self.scenario
+        seed = self._core.seed if seed is None else seed
         session = await self._sandbox.open(self._program, scenario.initial_state, seed=seed, clock=scenario.clock)
+        self._core.begin(seed)
         self._session = session
         self._reset = await session.snapshot()
         self._reset_digest = session.digest
@@ -161,7 +162,6 @@ class AsyncToolEnv:
 
     async def close(self) -> None:
         """End the episode; idempotent. The sandbox stays open."""
-        self._core.running = False
         await self._end_session()
 
     async def __aenter__(self) -> Self:
@@ -186,6 +186,7 @@ class AsyncToolEnv:
         return self._session
 
     async def _end_session(self) -> None:
+        self._core.running = False
         session, self._session = self._session, None
         if session is not None:
             await session.close()

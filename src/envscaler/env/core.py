@@ -85,15 +85,13 @@ class EnvCore:
         self.running = False
         self.over = False
 
-    def begin(self, seed: int | None) -> int:
-        """Start a new episode and return its seed: the one given, else the one of before (at first the scenario's)."""
-        if seed is not None:
-            self.seed = seed
+    def begin(self, seed: int) -> None:
+        """Start a new episode; without another seed given, the next one has the same."""
+        self.seed = seed
         self.steps = 0
         self.calls = 0
         self.running = True
         self.over = False
-        return self.seed
 
     def reset_info(self, digest: str) -> EnvInfo:
         """The `info` of a reset."""

@@ -88,9 +88,10 @@ class ToolEnv:
             SandboxError: if the machinery fails.
         """
         self._end_session()
-        seed = self._core.begin(seed)
         scenario = self.scenario
+        seed = self._core.seed if seed is None else seed
         session = self._sandbox.open(self._program, scenario.initial_state, seed=seed, clock=scenario.clock)
+        self._core.begin(seed)
         self._session = session
         self._reset = session.snapshot()
         self._reset_digest = session.digest
@@ -163,7 +164,6 @@ class ToolEnv:
 
     def close(self) -> None:
         """End the episode and a sandbox of its own; idempotent."""
-        self._core.running = False
         self._end_session()
         if self._owns_sandbox:
             self._sandbox.close()
@@ -190,6 +190,7 @@ class ToolEnv:
         return self._session
 
     def _end_session(self) -> None:
+        self._core.running = False
         session, self._session = self._session, None
         if session is not None:
             session.close()

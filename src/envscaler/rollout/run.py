@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAgent, UserSimulator, prompt_digest
-from envscaler.agents.model_agent import OFFLINE
 from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.env import Library, ResetChecks
 from envscaler.errors import BudgetExhausted, EndpointUnavailable, EnvScalerError, ProgramError, UsageError
+from envscaler.models.settings import OFFLINE
 from envscaler.roles.role import USER_TURN, Prompts
 from envscaler.rollout.plan import Assignment, assignments, plan_episodes
 from envscaler.rollout.play import Episode, play_episode
