@@ -79,25 +79,25 @@ async def test_a_worker_killed_between_any_two_calls_changes_no_outcome(sandbox:
 
 @pytest.mark.anyio
 async def test_workers_killed_at_random_in_the_middle_of_calls_change_no_outcome(sandbox: Sandbox) -> None:
-    undisturbed = await played(await sandbox.open(LEDGER, {"accounts": {}}), LONG * 3)
+    undisturbed = await played(await sandbox.open(LEDGER, {"accounts": {}}), LONG * 6)
     rng = random.Random(0)
     session = await sandbox.open(LEDGER, {"accounts": {}})
+    kills = 0
 
-    async def killer() -> None:
-        for _ in range(12):
-            await asyncio.sleep(rng.uniform(0.001, 0.02))
-            # One kill, then peace until the call is through: a second one would be the tool's doing.
-            if session.worker is not None and not session.worker.dead:
-                kill_worker(session)
-            await asyncio.sleep(0.05)
+    def kill() -> None:
+        nonlocal kills
+        if session.worker is not None and not session.worker.dead:
+            kills += 1
+            kill_worker(session)
 
-    killing = asyncio.create_task(killer())
     outcomes = []
-    for name, arguments in LONG * 3:
+    for name, arguments in LONG * 6:
+        # At most one kill a call: a second one would be the tool's doing.
+        timer = asyncio.get_running_loop().call_later(rng.uniform(0, 0.0004), kill)
         outcomes.append(await session.call(name, arguments))
-        await asyncio.sleep(0.01)
-    await killing
+        timer.cancel()
     assert outcomes == undisturbed
+    assert kills > 0
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from envscaler.errors import SandboxError
-from envscaler.sandbox import BlockingSandbox, Sandbox
+from envscaler.sandbox import BlockingSandbox, Program, Sandbox
 
 from .conftest import LEDGER, QUICK
 from .processes import children_of, living, open_descriptors, sandbox_processes
@@ -176,3 +176,10 @@ async def test_a_zygote_that_cannot_start_is_an_error_that_says_why(monkeypatch:
     with pytest.raises(SandboxError, match="does not come up"):
         async with Sandbox(QUICK):
             pass
+
+
+def test_workers_load_none_of_the_packages_that_only_the_host_needs(box: BlockingSandbox) -> None:
+    names = "sorted({name.partition('.')[0] for name in sys.modules} & {'pydantic', 'openai', 'numpy', 'asyncio'})"
+    session = box.open(Program(f"import sys\nclass Env:\n def loaded(self): return {names}\n", "Env"), {})
+    assert session.call("loaded", {}).result == []
+    session.close()
