@@ -144,7 +144,7 @@ class _Writer:
             description = self.wording.say("check_emptied", field=said(change.field), record=record)
         else:
             description = self.wording.say(
-                "check_changed_flag" if change.field.type == "bool" else "check_changed",
+                self._asking_for(change.field),
                 field=said(change.field),
                 record=record,
                 value=self._spoken(change.field, change.value),
@@ -161,6 +161,13 @@ class _Writer:
             f"return isinstance(row, dict) and {test}",
         ]
         return Check(description=description, source=_function(description, body))
+
+    def _asking_for(self, field: FieldPlan) -> str:
+        """Key of the question for a field's value."""
+        if field.type == "bool":
+            return "check_changed_flag"
+        particle = said(field).rsplit(" ", 1)[-1] in self.wording.phrases["particles"]
+        return "check_changed_phrase" if particle else "check_changed"
 
     def _changed_many(self, group: list[_Change]) -> Check:
         first = group[0]

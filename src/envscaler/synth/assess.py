@@ -192,6 +192,7 @@ class _Testing:
             roles.JUDGE_CALL,
             t.JudgeCallInputs(
                 description=self._skeleton.description,
+                seed_tasks=self._known["seed_tasks"],
                 rules=self._skeleton.rules,
                 tool=turn.tool,
                 source=self._sources[turn.tool.name],
