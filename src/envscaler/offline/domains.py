@@ -95,11 +95,17 @@ def _operation_faults(blueprint: Blueprint, operation: OperationPlan) -> list[st
         for field in effect.values:
             if entity.field(field) is None:
                 faults.append(f"{where}: {entity.name} has no field {field}")
-        scope = {**records, "it": entity_name} if effect.each is not None else records
+        scope = {entity.variable: entity_name, **records, "it": entity_name} if effect.each is not None else records
         for text in (*effect.values.values(), *filter(None, [effect.when, effect.where])):
             faults += _expression_faults(blueprint, text, scope, values, where)
         if effect.create is not None:
             records = {**records, effect.var or entity.variable: entity.name}
+    if operation.query is not None and operation.query.value is not None:
+        faults += _expression_faults(blueprint, operation.query.value, records, values, where)
+    if operation.query is not None and operation.query.where is not None:
+        listed = blueprint.entity(operation.query.entity or "")
+        scope = {listed.variable: listed.name, **records, "it": listed.name}
+        faults += _expression_faults(blueprint, operation.query.where, scope, values, where)
     if operation.query is None and not operation.effects:
         faults.append(f"{where} is neither a query nor has effects")
     if operation.returns is not None and operation.returns not in records:

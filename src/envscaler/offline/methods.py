@@ -33,6 +33,10 @@ class _Scope:
     entity_of: dict[str, str] = field(default_factory=dict)
     """Entity by variable."""
 
+    def looking_at(self, entity: EntityPlan, name: str) -> _Scope:
+        """The same scope inside a loop over the records of an entity, each of which is called `name`."""
+        return _Scope(self.blueprint, self.operation, {**self.entity_of, "it": entity.name, name: entity.name})
+
     def python(self, text: str, it: str = "it") -> str:
         return to_python(text, self.blueprint, self.entity_of, it=it)
 
@@ -227,9 +231,8 @@ def _query(scope: _Scope) -> list[str]:
         kept = f'{many} = [{one} for {one} in {many} if {one}["{name}"] == {name}]'
         lines += [f"if {name} is not None:", f"    {kept}"] if param.optional and param.default is None else [kept]
     if query.where is not None:
-        scope.entity_of["it"] = entity.name
-        lines.append(f"{many} = [{one} for {one} in {many} if {scope.python(query.where, it=one)}]")
-        del scope.entity_of["it"]
+        condition = scope.looking_at(entity, one).python(query.where, it=one)
+        lines.append(f"{many} = [{one} for {one} in {many} if {condition}]")
     if query.sort is not None:
         lines.append(f'{many}.sort(key=lambda {one}: {one}["{query.sort}"], reverse={query.descending})')
     copies = f"[{_copied(entity, one)} for {one} in {many}]"
@@ -277,11 +280,10 @@ def _effect(scope: _Scope, effect: EffectPlan, written: set[str], ahead: list[st
     if effect.each is not None:
         entity = scope.blueprint.entity(effect.each)
         one = entity.variable if entity.variable not in scope.entity_of else f"each_{entity.variable}"
-        scope.entity_of["it"] = entity.name
-        lines = [f'{one}["{name}"] = {scope.python(text, it=one)}' for name, text in effect.values.items()]
+        inner = scope.looking_at(entity, one)
+        lines = [f'{one}["{name}"] = {inner.python(text, it=one)}' for name, text in effect.values.items()]
         if effect.where is not None:
-            lines = [f"if {scope.python(effect.where, it=one)}:", *indented(lines, 1)]
-        del scope.entity_of["it"]
+            lines = [f"if {inner.python(effect.where, it=one)}:", *indented(lines, 1)]
         return [f"for {one} in self.{entity.container}.values():", *indented(lines, 1)]
     if effect.delete is not None:
         entity = scope.blueprint.entity(scope.entity_of[effect.delete])
