@@ -136,7 +136,7 @@ class ScenarioWriter:
                 state=written.state,
                 clock=DEFAULT_CLOCK,
                 index=index,
-                seed=derived_seed(self._seed, "task", index),
+                seed=self._task_seed(index),
                 earlier=tuple(tasks[-_EARLIER:]),
             ),
             doubt=doubt,
@@ -159,7 +159,7 @@ class ScenarioWriter:
                 task=drafted.task.task,
                 index=index,
                 # The seed of its task: a model without memory makes the same draft again and finds its checks by it.
-                seed=derived_seed(self._seed, "task", index),
+                seed=self._task_seed(index),
                 asking=drafted.asking,
                 sandbox=self._sandbox,
             )
@@ -203,6 +203,10 @@ class ScenarioWriter:
             user_profile=drafted.task.user_profile,
             origin=self._origin.model_copy(update={"use": drafted.asking.use, "dropped": tuple(dropped)}),
         )
+
+    def _task_seed(self, index: int) -> int:
+        """One seed for task, checklist and checks: a model that draws makes the same draft again from it."""
+        return derived_seed(self._seed, "task", index)
 
     def _episode_seed(self, index: int) -> int:
         return derived_seed(self._seed, "episode", index) % 2**31

@@ -104,7 +104,7 @@ class Tally:
             ),
             problems=problems,
             use=self._use,
-            spent=spent,
+            spent=spent if spent.calls else ModelUse(cost_usd=0.0),
             output=output,
         )
 
