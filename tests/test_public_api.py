@@ -43,3 +43,21 @@ def test_five_lines_lead_from_a_library_to_an_episode(tmp_path: Path) -> None:
 
     assert (reward, terminated, info["verdict"].solved) == (1.0, True, True)
     lib.close()
+
+
+UNCLOSED = """
+import envscaler as es
+
+env = es.open({folder!r}).make("lending-desk", scenario=0)
+env.reset()
+print(env.step("Nothing to do.")[2])
+"""
+
+
+def test_program_that_closes_nothing_ends_quietly(tmp_path: Path) -> None:
+    store = LibraryStore.create(tmp_path / "L")
+    environment = skeleton()
+    store.write_environment(environment, None, [scenario(environment)])
+    program = UNCLOSED.format(folder=str(store.path))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,12 @@ def test_library_makes_environments_inside_a_running_loop(folder: Path) -> None:
 
     with open_library(folder) as library:
         assert asyncio.run(play(library)) == "Lend Emma to Ann."
+
+
+def test_environment_outlives_the_variable_that_held_its_library(folder: Path) -> None:
+    env = open_library(folder).make("lending-desk")
+    env.reset()
+    gc.collect()
+    observation, *_ = env.step(ToolCall(name="lend_book", arguments={"book_id": "B1", "member": "Ann"}))
+    assert "L1" in observation
+    env.close()

@@ -136,6 +136,7 @@ class Library:
             observations=observations if observations is not None else observations_of(skeleton),
             seed=seed,
             reset_checks=self._reset_checks,
+            owner=self,
         )
 
     def close(self) -> None:
@@ -160,8 +161,9 @@ class Library:
     def _shared_sandbox(self) -> BlockingSandbox:
         if self._sandbox is None:
             self._sandbox = BlockingSandbox()
-            # Runs when the library is collected, and at exit for one that was never closed.
             self._finalizer = weakref.finalize(self, self._sandbox.close)
+            # At exit the workers end by themselves, and the interpreter starts no thread any more to wait for them.
+            self._finalizer.atexit = False
         return self._sandbox
 
 

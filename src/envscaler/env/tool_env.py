@@ -37,6 +37,7 @@ class ToolEnv:
         observations: ObservationStyle = "json",
         seed: int | None = None,
         reset_checks: ResetChecks | None = None,
+        owner: object | None = None,
     ) -> None:
         """
         Args:
@@ -45,6 +46,7 @@ class ToolEnv:
             max_steps: steps after which an episode is truncated; None: no limit.
             seed: seed of the first episode; None: the scenario's.
             reset_checks: shared by environments of the same scenario, so that its checks run once on the reset state.
+            owner: who closes the sandbox when it is collected, and so must live as long as this environment.
 
         Raises:
             UsageError: if the scenario belongs to another environment.
@@ -52,6 +54,7 @@ class ToolEnv:
         self._core = EnvCore(
             skeleton, scenario, reward=reward, max_steps=max_steps, observations=observations, seed=seed
         )
+        self._owner = owner
         self._owns_sandbox = sandbox is None
         self._sandbox = sandbox if sandbox is not None else BlockingSandbox()
         self._program = Program(source=skeleton.source, class_name=skeleton.class_name)
@@ -157,7 +160,9 @@ class ToolEnv:
     def fork(self) -> ToolEnv:
         """An environment of its own that goes on from the current moment."""
         session = self._require_session().fork()
-        twin = ToolEnv(self.skeleton, self.scenario, self._sandbox, reset_checks=self._reset_checks)
+        twin = ToolEnv(
+            self.skeleton, self.scenario, self._sandbox, reset_checks=self._reset_checks, owner=self._owner or self
+        )
         twin._core = self._core.fork()
         twin._session, twin._reset, twin._reset_digest = session, self._reset, self._reset_digest
         return twin
