@@ -22,7 +22,8 @@ class Make(Record):
     pick: str | tuple[Any, ...] | None = None
     """Name of a vocabulary (the blueprint's or a common one), or the JSON values themselves."""
     text: tuple[str, ...] | None = None
-    """Templates over other fields and references: `{book.title}, second edition`."""
+    """Templates over other fields and references: `{book.title}, second edition`. A name that is neither is that of a
+    vocabulary, of which an entry is put in; entries of vocabularies may name further ones."""
     whole: tuple[int, int] | None = None
     """A whole number: bounds, both included."""
     number: tuple[float, float] | None = None

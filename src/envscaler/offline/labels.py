@@ -43,6 +43,17 @@ def path_value(
     return path_value(blueprint, state, target, state[target.container][record[reference.name]], rest)
 
 
+def names_value(entity: EntityPlan, path: str) -> bool:
+    """Whether a path in a template names a value of the record or of one that it references, not a vocabulary."""
+    head, _, rest = path.partition(".")
+    if not rest:
+        return entity.field(head) is not None
+    try:
+        return head in {entity.variable, "it"} or reference_field(entity, head) is not None
+    except KeyError:
+        return False
+
+
 def reference_field(entity: EntityPlan, head: str) -> FieldPlan:
     """The reference that a path's first part names: `book` is the field `book_id`.
 

@@ -6,6 +6,7 @@ Which records are pressed against the limits of requirements is `limits`' busine
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
@@ -13,9 +14,9 @@ from typing import Literal
 
 from envscaler.offline.blueprint import Blueprint, EntityPlan, FieldPlan, Invariant
 from envscaler.offline.expression import CLOCK, Scope, evaluate, parse
-from envscaler.offline.labels import Row, path_value
+from envscaler.offline.labels import Row, names_value, path_value
 from envscaler.offline.limits import press
-from envscaler.offline.values import Maker
+from envscaler.offline.values import PLACEHOLDER, Maker, plain
 from envscaler.state import JsonValue, State
 
 Purpose = Literal["assessment", "scenario"]
@@ -86,12 +87,12 @@ class _Draft:
         self.numbers[entity.name] = number + self.rng.choice((1, 1, 1, 1, 2, 3))
         key = f"{entity.prefix}-{number:04d}"
         self.drawn[entity.name][key] = {entity.key: key}
-        self.state[entity.container][key] = self.drawn[entity.name][key]
         self._draw(entity, key)
         return key
 
     def _draw(self, entity: EntityPlan, key: str) -> None:
-        """Values of a record, templates after what they may name."""
+        """Values of a record, templates after what they may name; one that is made anew keeps its title."""
+        old = self.drawn[entity.name][key]
         record: Row = {entity.key: key}
         self.drawn[entity.name][key] = self.state[entity.container][key] = record
         for field in entity.fields:
@@ -99,21 +100,26 @@ class _Draft:
         for templates in (False, True):
             for field in entity.fields:
                 if (field.make.text is not None) is templates and field.make.derive is None:
-                    record[field.name] = self._value(entity, record, field)
+                    named = field.name == entity.title and field.name in old
+                    record[field.name] = old[field.name] if named else self._value(entity, record, field)
 
     def _value(self, entity: EntityPlan, record: Row, field: FieldPlan) -> JsonValue:
         ids: list[str] = []
         if field.ref is not None:
             ids = [key for key in self.state[self.blueprint.entity(field.ref).container] if key != record[entity.key]]
+        title = field.name == entity.title or (entity.title is None and field.name == "name")
 
         def known(path: str) -> JsonValue:
-            value, _ = path_value(self.blueprint, self.state, entity, record, path)
-            return value
+            # What a text says of other values is filled in at the end, when they no longer change; a title has to
+            # be told apart from others at once.
+            if not title and names_value(entity, path):
+                return f"{{{path}}}"
+            return path_value(self.blueprint, self.state, entity, record, path)[0]
 
         def one() -> JsonValue:
             return self.maker.draw(field.make, field.type, enum=field.enum, ids=ids, known=known)
 
-        if field.name == entity.title or (entity.title is None and field.name == "name"):
+        if title:
             return self._title(entity, record, field, [one() for _ in range(1 + 7 * (self.rng.random() < 0.4))], one)
         return one()
 
@@ -157,28 +163,49 @@ class _Draft:
             (entity, field)
             for entity in self.blueprint.entities
             for field in entity.fields
-            if field.make.derive is not None or field.make.only_if is not None
+            if field.make.derive is not None
+            or field.make.only_if is not None
+            or (field.make.text is not None and field.name != entity.title)
         ]
         scope = Scope(self.blueprint, self.state)
         for _ in range(4):
             changed = False
             for entity, field in dependent:
                 for key, row in self.state[entity.container].items():
-                    value = self._dependent(scope.with_it(entity.name, row), field, self.drawn[entity.name][key])
+                    inner = scope.with_it(entity.name, row)
+                    value = self._dependent(inner, entity, field, self.drawn[entity.name][key][field.name])
                     changed |= row[field.name] != value
                     row[field.name] = value
             if not changed:
                 return
 
-    @staticmethod
-    def _dependent(scope: Scope, field: FieldPlan, drawn: Row) -> JsonValue:
+    def _dependent(self, scope: Scope, entity: EntityPlan, field: FieldPlan, drawn: JsonValue) -> JsonValue:
         # On the first pass a field that the expression reads may not be there yet; the next pass sees it.
         try:
             if field.make.only_if is not None and not evaluate(field.make.only_if, scope):
                 return None
-            return evaluate(field.make.derive, scope) if field.make.derive is not None else drawn[field.name]
+            if field.make.derive is not None:
+                return evaluate(field.make.derive, scope)
         except TypeError:
             return None
+        if field.make.text is None:
+            return drawn
+        record = scope.records["it"][1]
+        if isinstance(drawn, list):
+            return [self._filled(entity, record, text) for text in drawn]
+        return self._filled(entity, record, str(drawn))
+
+    def _filled(self, entity: EntityPlan, record: Row, text: str) -> str:
+        """A text with the values put in that it names; nothing where there is none."""
+
+        def part(match: re.Match[str]) -> str:
+            try:
+                value, _ = path_value(self.blueprint, self.state, entity, record, match.group(1))
+            except KeyError:
+                return ""
+            return "" if value is None else plain(value)
+
+        return PLACEHOLDER.sub(part, text) if "{" in text else text
 
     def _violations(self) -> list[tuple[Invariant, str]]:
         scope = Scope(self.blueprint, self.state)
