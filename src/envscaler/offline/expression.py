@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -218,7 +219,25 @@ def to_python(text: str, blueprint: Blueprint, entity_of: Mapping[str, str], *, 
         entity_of: entity by variable, for the records in scope.
         it: name that the program uses for `it`.
     """
-    return ast.unparse(_Translate(blueprint, dict(entity_of), it).visit(ast.parse(text, mode="eval")).body)
+    tree = _Translate(blueprint, dict(entity_of), it).visit(ast.parse(text, mode="eval")).body
+    return _tidied(ast.unparse(tree))
+
+
+def _tidied(source: str) -> str:
+    """The source with double quotes, and without the second pair of parentheses that `unparse` puts around the only
+    argument of a call when that is a generator."""
+    if '"' not in source:
+        source = re.sub(r"'([^'\\\\]*)'", r'"\1"', source)
+    start = 0
+    while (match := re.compile(r"\b(?:sum|any)\(\(").search(source, start)) is not None:
+        start = match.end()
+        end, depth = start, 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(source[end], 0)
+            end += 1
+        if source[end : end + 1] == ")":
+            source = source[: start - 1] + source[start : end - 1] + source[end:]
+    return source
 
 
 class _Translate(ast.NodeTransformer):

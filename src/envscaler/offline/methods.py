@@ -19,6 +19,7 @@ from envscaler.offline.writing import (
     indented,
     message,
     python_type,
+    quoted,
     sentence,
     typed_dict,
 )
@@ -56,16 +57,24 @@ def method_source(blueprint: Blueprint, operation: OperationPlan) -> str:
     # Required parameters come first, as Python wants it.
     params = sorted(operation.params, key=lambda param: param.optional)
     signature = ", ".join(["self", *(_parameter(blueprint, param) for param in params)])
+    head = [f"def {operation.name}({signature}) -> dict:"]
+    if len(head[0]) > _WIDTH:
+        listed = ["self", *(_parameter(blueprint, param) for param in params)]
+        head = [f"def {operation.name}(", *(f"    {declared}," for declared in listed), ") -> dict:"]
     lines = [
-        f"def {operation.name}({signature}) -> dict:",
+        *head,
         *indented([*_docstring(scope, params), *body], 1),
     ]
     return "\n".join(lines) + "\n"
 
 
+_WIDTH = 100
+"""Columns of a signature before each parameter gets a line of its own."""
+
+
 def _parameter(blueprint: Blueprint, param: ParamPlan) -> str:
     declared = f"{tool_parameter(blueprint, param)}: {python_type(param)}"
-    return f"{declared} = {param.default!r}" if param.optional else declared
+    return f"{declared} = {quoted(param.default)}" if param.optional else declared
 
 
 def describe_parameter(blueprint: Blueprint, param: ParamPlan) -> str:
@@ -167,7 +176,7 @@ def _guard(scope: _Scope, param: ParamPlan) -> list[str]:
         return [f"{param.name} = {found}", f"if {param.name} is None:", f"    {error}"]
     lines: list[str] = []
     for condition, text in _value_guards(param, name):
-        lines += [f"if {condition}:", f"    {failure(repr(text))}"]
+        lines += [f"if {condition}:", f"    {failure(quoted(text))}"]
     if param.optional and param.default is None and lines:
         return [f"if {name} is not None:", *indented(lines, 1)]
     return lines
@@ -191,7 +200,7 @@ def _value_guards(param: ParamPlan, name: str) -> list[tuple[str, str]]:
         return [(f"not ({good})", f"{name} must be a list of texts")]
     guards.append((f"not isinstance({name}, str) or not {name}.strip()", f"{name} must be a text that is not empty"))
     if param.enum is not None:
-        guards.append((f"{name} not in {param.enum!r}", f"{name} must be one of {', '.join(param.enum)}"))
+        guards.append((f"{name} not in {quoted(param.enum)}", f"{name} must be one of {', '.join(param.enum)}"))
     if param.type in MOMENTS:
         guards.append((f"not self._is_{param.type}({name})", f"{name} must have the form {MOMENTS[param.type]}"))
     return guards
@@ -311,7 +320,7 @@ def _create(scope: _Scope, effect: EffectPlan, values: dict[str, str]) -> list[s
         f"self.{entity.counter} += 1",
         f"{variable}: {typed_dict(entity)} = {{",
         f'    "{entity.key}": {key},',
-        *(f'    "{f.name}": {values.get(f.name, repr(f.make.value))},' for f in entity.fields),
+        *(f'    "{f.name}": {values.get(f.name, quoted(f.make.value))},' for f in entity.fields),
         "}",
         f"self.{entity.container}[{key}] = {variable}",
     ]

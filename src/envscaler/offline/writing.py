@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Mapping
 
@@ -52,7 +53,7 @@ def python_type(param: ParamPlan) -> str:
     """The annotation of a parameter."""
     plain = PYTHON_TYPES[param.type]
     if param.enum is not None:
-        plain = f"Literal[{', '.join(repr(value) for value in param.enum)}]"
+        plain = f"Literal[{', '.join(quoted(value) for value in param.enum)}]"
     return f"{plain} | None" if param.optional and param.default is None else plain
 
 
@@ -66,8 +67,18 @@ def message(template: str, blueprint: Blueprint, entity_of: Mapping[str, str]) -
         elif piece:
             parts.append(ast.Constant(piece))
     if all(isinstance(part, ast.Constant) for part in parts):
-        return repr("".join(str(part.value) for part in parts if isinstance(part, ast.Constant)))
+        return quoted("".join(str(part.value) for part in parts if isinstance(part, ast.Constant)))
     return ast.unparse(ast.fix_missing_locations(ast.JoinedStr(values=parts)))
+
+
+def quoted(value: object) -> str:
+    """The literal of a plain value, texts in double quotes."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, (list, tuple)):
+        opening, closing = ("[", "]") if isinstance(value, list) else ("(", ",)" if len(value) == 1 else ")")
+        return f"{opening}{', '.join(quoted(part) for part in value)}{closing}"
+    return repr(value)
 
 
 def failure(text: str) -> str:
