@@ -54,7 +54,11 @@ class Completion(Record):
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Anything that completes a conversation."""
+    """Anything that completes a conversation.
+
+    A model whose attribute `needs_messages` is False answers from `role` and `inputs` alone; requests to it may come
+    with empty `messages`.
+    """
 
     @property
     def name(self) -> str:

@@ -183,6 +183,11 @@ class MeteredModel:
     def name(self) -> str:
         return self._model.name
 
+    @property
+    def needs_messages(self) -> bool:
+        """False for a model that answers from `role` and `inputs` alone."""
+        return bool(getattr(self._model, "needs_messages", True))
+
     async def complete(self, request: ModelRequest) -> Completion:
         """Answer one request, and count it.
 

@@ -38,6 +38,9 @@ InputsT = TypeVar("InputsT", bound=Record)
 class OfflineModel:
     """Answers every role deterministically, at no cost and without a network."""
 
+    needs_messages = False
+    """It answers from the typed inputs; whoever asks need not render a prompt."""
+
     @property
     def name(self) -> str:
         return NAME

@@ -62,7 +62,8 @@ async def ask(
     Raises:
         ReplyError: if no attempt gave a usable reply; the message is the last fault.
     """
-    rendered = prompts.render(role, inputs)
+    # A model that answers from the typed inputs is spared the rendering, which costs more than most of its answers.
+    rendered = prompts.render(role, inputs) if getattr(model, "needs_messages", True) else ()
     messages: tuple[Message, ...] = rendered
     use = ModelUse()
     fault = ""

@@ -35,7 +35,7 @@ class SynthSettings(Record):
     min_usefulness: int = Field(default=7, ge=1, le=10)
     """Paper 3.1, released code: 7."""
     min_modelability: int = Field(default=7, ge=1, le=10)
-    similarity: float = Field(default=0.8, ge=0.0, le=1.0)
+    similarity: float = Field(default=0.85, ge=0.0, le=1.0)
     """Cosine from which two descriptions count as the same environment."""
     clusters: int | None = Field(default=None, ge=1)
     """Instead of greedy de-duplication keep the description nearest to each of K k-means centres (released code)."""
