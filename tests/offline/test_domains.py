@@ -1,0 +1,184 @@
+"""Every domain file of the package: it loads, its program does what it says, and its tasks can be carried out."""
+
+from __future__ import annotations
+
+import copy
+import re
+from functools import cache
+from importlib import resources
+from random import Random
+from typing import Any
+
+import pytest
+
+from envscaler.offline.blueprint import Blueprint, OperationPlan
+from envscaler.offline.checks import make_checks
+from envscaler.offline.design import class_source, entities_of, tools_of
+from envscaler.offline.domains import read_domain
+from envscaler.offline.expression import CLOCK, Scope, evaluate
+from envscaler.offline.interpret import interpret
+from envscaler.offline.labels import names
+from envscaler.offline.methods import method_source
+from envscaler.offline.plans import make_plan
+from envscaler.offline.search import Search
+from envscaler.offline.states import make_state
+from envscaler.offline.values import PLACEHOLDER, Maker
+from envscaler.offline.wording import wording
+from envscaler.probe import valid_arguments, wrong_arguments
+from envscaler.program import analyze, assemble, state_faults
+from envscaler.state import State, canonical
+
+FOLDER = resources.files("envscaler.offline").joinpath("domains")
+NAMES = sorted(path.name for path in FOLDER.iterdir() if path.name.endswith(".yaml"))
+SEEDS = range(6)
+ENGLISH = wording("en")
+
+every_domain = pytest.mark.parametrize("name", NAMES)
+
+
+@cache
+def domain(name: str) -> Blueprint:
+    return read_domain(FOLDER.joinpath(name).read_text(encoding="utf-8"), name)
+
+
+@cache
+def program(name: str) -> str:
+    blueprint = domain(name)
+    methods = {operation.name: method_source(blueprint, operation) for operation in blueprint.operations}
+    return assemble(class_source(blueprint), methods)
+
+
+@cache
+def states(name: str) -> tuple[State, ...]:
+    return tuple(make_state(domain(name), seed=seed, index=seed, purpose="scenario") for seed in SEEDS)
+
+
+def asked_for(blueprint: Blueprint) -> list[OperationPlan]:
+    return [operation for operation in blueprint.operations if operation.ask]
+
+
+def named_in(phrase: str) -> set[str]:
+    return {path.partition(".")[0] for path in PLACEHOLDER.findall(phrase)}
+
+
+@every_domain
+def test_a_domain_is_rich(name: str) -> None:
+    blueprint = domain(name)
+    updates = [operation for operation in blueprint.operations if operation.effect == "update"]
+    rules = {requirement.rule for operation in updates for requirement in operation.requires}
+    assert 16 <= len(tools_of(blueprint)) <= 26
+    assert len(blueprint.entities) >= 4
+    assert len(updates) >= 9
+    assert len(rules) >= 10
+    assert blueprint.invariants
+
+
+@every_domain
+def test_its_program_is_sound(name: str) -> None:
+    blueprint = domain(name)
+    assert analyze(program(name), blueprint.class_name, tools_of(blueprint)) == ()
+
+
+@every_domain
+def test_its_states_are_legal_and_show_every_status(name: str) -> None:
+    blueprint = domain(name)
+    for state in states(name):
+        assert state_faults(state, entities_of(blueprint)) == ()
+        for invariant in blueprint.invariants:
+            for row in state[blueprint.entity(invariant.entity).container].values():
+                assert evaluate(invariant.holds, Scope(blueprint, state).with_it(invariant.entity, row)), invariant.rule
+    for entity in blueprint.entities:
+        for field in entity.fields:
+            shown = {row[field.name] for state in states(name) for row in state[entity.container].values()}
+            weights = field.make.weights or dict.fromkeys(field.enum or (), 1.0)
+            assert shown >= {value for value, weight in weights.items() if weight > 0}, f"{entity.name}.{field.name}"
+
+
+@every_domain
+def test_program_and_interpreter_agree(name: str) -> None:
+    blueprint = domain(name)
+    module: dict[str, Any] = {"__name__": "domain"}
+    exec(program(name), module)  # noqa: S102 - source of our own making
+    tools = {tool.name: tool for tool in tools_of(blueprint)}
+    entities = entities_of(blueprint)
+    for seed, start in enumerate(states(name)[:2]):
+        rng = Random(seed)
+        state = start
+        for _ in range(60):
+            operation = rng.choice(blueprint.operations)
+            found = next(Search(operation, state, Maker(blueprint, rng, state[CLOCK])).found(), None)
+            way = rng.random()
+            if way < 0.5 and found is not None:
+                arguments: dict[str, Any] = found
+            elif way < 0.75:
+                arguments = valid_arguments(tools[operation.name], state, entities, rng)
+            else:
+                arguments = wrong_arguments(tools[operation.name], state, entities, rng)[1]
+            predicted = interpret(blueprint, operation, state, arguments)
+            instance = module[blueprint.class_name](copy.deepcopy(state))
+            try:
+                result = getattr(instance, operation.name)(**copy.deepcopy(arguments))
+            except TypeError as fault:
+                # Python itself refuses what is missing or unexpected; anything else is the method's own fault.
+                if not re.search(r"missing \d+ required|unexpected keyword argument", str(fault)):
+                    raise
+                result = {"success": False}
+            assert result["success"] is predicted.success, f"{operation.name}({arguments}): {result}"
+            assert canonical(vars(instance)) == canonical(predicted.state), f"{operation.name}({arguments})"
+            assert result.get("data") == predicted.data, f"{operation.name}({arguments})"
+            state = predicted.state
+
+
+@every_domain
+def test_everything_that_people_ask_for_can_be_done_and_every_rule_can_be_broken(name: str) -> None:
+    blueprint = domain(name)
+    for operation in asked_for(blueprint):
+        needed = {param.name for param in operation.params if not param.optional}
+        for phrase in operation.ask:
+            assert needed <= named_in(phrase), f"{operation.name}: {phrase}"
+        given = {param.name for param in operation.params} & named_in(operation.ask[0])
+        assert any(_found(blueprint, operation, state, given, None) for state in states(name)), operation.name
+        for index, requirement in enumerate(operation.requires):
+            every = {param.name for param in operation.params}
+            assert any(
+                _found(blueprint, operation, state, include, index)
+                for state in states(name)
+                for include in (every, set[str]())
+            ), f"{operation.name}: {requirement.rule}"
+
+
+def _found(
+    blueprint: Blueprint, operation: OperationPlan, state: State, include: set[str], violate: int | None
+) -> bool:
+    named = {entity.name: list(names(blueprint, state, entity, ENGLISH)) for entity in blueprint.entities}
+    maker = Maker(blueprint, Random(7), state[CLOCK])
+    search = Search(
+        operation, state, maker, include=include, violate=violate, candidates=lambda param: named[param.ref or ""]
+    )
+    return next(search.found(), None) is not None
+
+
+@every_domain
+def test_plans_succeed_and_their_checks_hold_after_them_only(name: str) -> None:
+    blueprint = domain(name)
+    for seed, initial in zip(SEEDS, states(name), strict=True):
+        plan = make_plan(blueprint, initial, Random(seed), ENGLISH)
+        state, results = initial, []
+        for call in plan.calls:
+            arguments = call.resolved(results)
+            operation = blueprint.operation(call.name)
+            assert operation is not None
+            prediction = interpret(blueprint, operation, state, arguments)
+            assert prediction.success, f"{call.name}: {prediction.error}"
+            state = prediction.state
+            results.append({"success": True, "data": prediction.data})
+        checks = make_checks(blueprint, initial, state, ENGLISH)
+        assert all(_holds(check.source, initial, state) for check in checks)
+        assert not all(_holds(check.source, initial, initial) for check in checks)
+
+
+def _holds(source: str, initial: State, final: State) -> bool:
+    module: dict[str, Any] = {"initial_state": canonical(initial)}
+    exec(source, module)  # noqa: S102 - source of our own making
+    holds: bool = module["check_func"](canonical(final))
+    return holds
