@@ -6,6 +6,7 @@ model. `seed` makes draws of the offline model repeatable and tells apart reques
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 from pydantic import Field
@@ -253,6 +254,7 @@ class TextReply(Record):
     text: str
 
 
+@cache
 def reply_schema(reply: type[Record]) -> JsonSchema:
-    """The JSON Schema of a reply type."""
+    """The JSON Schema of a reply type; made once, and not to be changed by who gets it."""
     return reply.model_json_schema()

@@ -56,6 +56,15 @@ async def program(design: Design, *, seed: int, asking: Asking, sandbox: Sandbox
     return await _Programming(design, seed, asking, sandbox).run()
 
 
+@dataclass(frozen=True)
+class _Assembled:
+    """What was assembled last, kept because assembling costs more than all else here."""
+
+    methods: dict[str, str]
+    source: str
+    schemas: dict[str, JsonSchema]
+
+
 class _Programming:
     def __init__(self, design: Design, seed: int, asking: Asking, sandbox: Sandbox) -> None:
         self._design = design
@@ -76,8 +85,7 @@ class _Programming:
         self._dropped: dict[str, str] = {}
         self._state: State | None = None
         self._broken: tuple[str, ...] = ()
-        self._last: tuple[dict[str, str], str] | None = None
-        """The methods that were assembled last, and the program: assembling costs more than all else here."""
+        self._last: _Assembled | None = None
 
     async def run(self) -> Programmed:
         reply = await self._asking(roles.WRITE_CLASS, t.WriteClassInputs(**dict(self._known)), doubt=self._class_doubt)
@@ -86,7 +94,7 @@ class _Programming:
         await self._write({tool.name: None for tool in self._design.tools})
         broken_predicates = await self._mend()
         source = self._assembled()
-        tools = self._tools(source)
+        tools = self._tools()
         rules = rules_for(self._design.rules, tools)
         return Programmed(
             source=source,
@@ -184,7 +192,7 @@ class _Programming:
         if grave:
             return grave, light
         program = Program(source, self._class_name)
-        tools = self._tools(source)
+        tools = self._tools()
         if self._state is None:
             written = await write_state(
                 t.EnvironmentInputs(**{**dict(self._known), "tools": tools}),
@@ -252,15 +260,17 @@ class _Programming:
 
     def _assembled(self) -> str:
         ordered = {name: self._methods[name] for name in self._names() if name in self._methods}
-        if self._last is None or self._last[0] != ordered:
-            self._last = (ordered, assemble(self._class_source, ordered))
-        return self._last[1]
+        if self._last is None or self._last.methods != ordered:
+            source = assemble(self._class_source, ordered)
+            self._last = _Assembled(ordered, source, tool_schemas(source, self._class_name))
+        return self._last.source
 
     def _names(self) -> tuple[str, ...]:
         return tuple(tool.name for tool in self._design.tools)
 
-    def _tools(self, source: str) -> tuple[ToolSpec, ...]:
-        schemas = tool_schemas(source, self._class_name)
+    def _tools(self) -> tuple[ToolSpec, ...]:
+        self._assembled()
+        schemas = self._last.schemas if self._last is not None else {}
         return tuple(
             tool.model_copy(update={"parameters": interface(tool.parameters, schemas[tool.name])})
             for tool in self._design.tools

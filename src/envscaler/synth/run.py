@@ -23,7 +23,7 @@ from envscaler.synth.asking import Asking
 from envscaler.synth.building import Builder, Built
 from envscaler.synth.choosing import Candidate, Chooser, Chosen
 from envscaler.synth.discover import Discovered, discover
-from envscaler.synth.language import language_of
+from envscaler.language import language_of
 from envscaler.synth.merge import embedded_text
 from envscaler.synth.report import SynthReport
 from envscaler.synth.resume import Keys, SynthJournal
