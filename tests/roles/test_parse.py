@@ -69,7 +69,7 @@ def test_a_reply_without_an_object_is_a_reply_error(text: str) -> None:
         json_in(text)
 
 
-@pytest.mark.parametrize("part", ["NaN", "-Infinity", '"\\ud800"', "1" * 30])
+@pytest.mark.parametrize("part", ["NaN", "-Infinity", "1" * 30])
 def test_what_json_cannot_store_is_a_reply_error(part: str) -> None:
     with pytest.raises(ReplyError, match="cannot be stored"):
         json_in(f'{{"a": {part}}}')

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 
 from envscaler.errors import NotJson, ReplyError
-from envscaler.state import JsonValue, canonical, encode
+from envscaler.state import JsonValue, canonical
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _OPENED = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*(?:python|py|python3)?[ \t]*\n(.*)\Z", re.DOTALL | re.MULTILINE)
@@ -25,7 +25,7 @@ def json_in(text: str, *, cut: bool = False) -> tuple[dict[str, JsonValue], bool
         cut: the reply ended at the token limit; then nothing is mended, because what is missing is not known.
 
     Raises:
-        ReplyError: if there is none, or it holds what JSON cannot (NaN, half of a surrogate pair, huge integers).
+        ReplyError: if there is none, or it holds what JSON cannot (NaN, huge integers).
     """
     groups: list[str] = []
     for candidate in _json_candidates(text):
@@ -55,8 +55,8 @@ def json_in(text: str, *, cut: bool = False) -> tuple[dict[str, JsonValue], bool
 
 def _checked(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     try:
-        encode(canonical(value))
-    except (NotJson, UnicodeEncodeError) as error:
+        canonical(value)
+    except NotJson as error:
         raise ReplyError(f"its JSON cannot be stored: {error}") from error
     return value
 
