@@ -16,6 +16,10 @@ FieldType = Literal["str", "int", "float", "bool", "date", "time", "datetime", "
 """`date` is `YYYY-MM-DD`, `time` is `HH:MM`, `datetime` is `YYYY-MM-DDTHH:MM:SS`: all are strings in the state."""
 
 
+Language = Literal["en", "zh"]
+"""Languages that environments can be in."""
+
+
 class Make(Record):
     """How a field's value is made for an initial state, or a parameter's value for a call: exactly one way."""
 
@@ -60,7 +64,7 @@ class FieldPlan(Record):
     """Whether None is allowed."""
     make: Make
     label: str | None = None
-    """How people call it; default: the name with spaces."""
+    """How people call it; default: the name with spaces, in other languages than English the description."""
     stamp: bool = False
     """A time stamp or counter value set by the system: no check demands its value."""
 
@@ -70,10 +74,14 @@ class EntityPlan(Record):
 
     name: str
     """CamelCase singular, such as `BookCopy`."""
-    plural: str
-    """CamelCase or spaced plural as people say it: `book copies`."""
     noun: str
     """Singular as people say it: `book copy`."""
+    plural: str = ""
+    """Plural as people say it: `book copies`; left out: the noun, as in languages that have no plural."""
+    variable: str = ""
+    """Name of a record in expressions and programs; left out: the noun with underscores."""
+    container: str = ""
+    """State key of its records; left out: the plural with underscores."""
     description: str
     prefix: str
     """Prefix of its ids: `BC` gives `BC-0001`."""
@@ -85,15 +93,19 @@ class EntityPlan(Record):
     count: tuple[int, int] = (5, 8)
     """How many records an initial state has, bounds included."""
 
-    @property
-    def container(self) -> str:
-        """State key of its records."""
-        return self.plural.lower().replace(" ", "_").replace("-", "_")
-
-    @property
-    def variable(self) -> str:
-        """Name of a record in expressions and programs."""
-        return self.noun.lower().replace(" ", "_").replace("-", "_")
+    @model_validator(mode="before")
+    @classmethod
+    def _with_names(cls, plan: Any) -> Any:
+        """Fill in the identifiers that follow from the nouns."""
+        if not isinstance(plan, dict) or "noun" not in plan:
+            return plan
+        plural = plan.get("plural") or plan["noun"]
+        return {
+            **plan,
+            "plural": plural,
+            "variable": plan.get("variable") or _identifier(plan["noun"]),
+            "container": plan.get("container") or _identifier(plural),
+        }
 
     @property
     def key(self) -> str:
@@ -108,6 +120,10 @@ class EntityPlan(Record):
     def field(self, name: str) -> FieldPlan | None:
         """The field of that name, or None."""
         return next((field for field in self.fields if field.name == name), None)
+
+
+def _identifier(said: str) -> str:
+    return said.lower().replace(" ", "_").replace("-", "_")
 
 
 class ParamPlan(Record):
@@ -227,7 +243,8 @@ class Blueprint(Record):
     summary: str
     introduction: str
     class_name: str
-    language: str = "en"
+    language: Language = "en"
+    """Of every text in it; identifiers are English in either."""
     entities: tuple[EntityPlan, ...] = Field(min_length=1)
     """A referenced entity stands before the one that references it."""
     operations: tuple[OperationPlan, ...] = Field(min_length=2)

@@ -1,18 +1,28 @@
-"""`Wording`: every sentence that the scenario side of the offline model says, in one language."""
+"""`Wording`: every sentence that the offline model says beside the texts of a blueprint, in one language.
+
+Two files a language: what programs say (`program_wordings.yaml`) and what is said of scenarios, in tests and by
+judges (`wordings.yaml`, `wordings.zh.yaml`). Which words an environment has of its own is its blueprint's business.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib import resources
 from random import Random
+from typing import Any
 
 import yaml
 
 from envscaler.offline.blueprint import FieldType
 from envscaler.state import JsonValue
+
+_IDEOGRAPHS = "\u4e00-\u9fff\u3400-\u4dbf"
+_IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
+_WORD = re.compile(rf"[{_IDEOGRAPHS}]+|[^\W_{_IDEOGRAPHS}]+")
 
 
 @dataclass(frozen=True)
@@ -44,16 +54,45 @@ class Wording:
         """An enumeration: `a, b and c`."""
         if len(parts) < 2:
             return "".join(parts)
-        return ", ".join(parts[:-1]) + self.say("and") + parts[-1]
+        return self.phrases["comma"][0].join(parts[:-1]) + self.say("and") + parts[-1]
+
+    def joined(self, sentences: list[str]) -> str:
+        """Sentences as one text; empty ones are left out."""
+        return self.phrases["between_sentences"][0].join(sentence for sentence in sentences if sentence)
+
+
+def is_chinese(text: str) -> bool:
+    """Whether a text of ours is Chinese: it has at least one ideograph."""
+    return _IDEOGRAPH.search(text) is not None
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text in any case; of Chinese, which has no spaces, the pairs of neighbouring characters, and a
+    character that stands alone."""
+    words: set[str] = set()
+    for word in _WORD.findall(text.casefold()):
+        if is_chinese(word) and len(word) > 1:
+            words.update(word[start : start + 2] for start in range(len(word) - 1))
+        else:
+            words.add(word)
+    return frozenset(words)
 
 
 @cache
 def _languages() -> dict[str, Wording]:
-    text = resources.files("envscaler.offline").joinpath("wordings.yaml").read_text(encoding="utf-8")
-    return {
-        language: Wording({key: (said,) if isinstance(said, str) else tuple(said) for key, said in phrases.items()})
-        for language, phrases in yaml.safe_load(text).items()
-    }
+    phrases: dict[str, dict[str, tuple[str, ...]]] = {}
+    for file in ("program_wordings.yaml", "wordings.yaml", "wordings.zh.yaml"):
+        for language, said in _read(file).items():
+            phrases.setdefault(language, {}).update(
+                {key: (text,) if isinstance(text, str) else tuple(map(str, text)) for key, text in said.items()}
+            )
+    return {language: Wording(said) for language, said in phrases.items()}
+
+
+def _read(file: str) -> dict[str, Any]:
+    text = resources.files("envscaler.offline").joinpath(file).read_text(encoding="utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
 
 
 def wording(language: str) -> Wording:

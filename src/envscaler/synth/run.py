@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.errors import BudgetExhausted, EndpointUnavailable
+from envscaler.language import language_of
 from envscaler.sandbox import Sandbox
 from envscaler.skeleton import EnvDescription
 from envscaler.state import JsonValue
@@ -23,7 +24,6 @@ from envscaler.synth.asking import Asking
 from envscaler.synth.building import Builder, Built
 from envscaler.synth.choosing import Candidate, Chooser, Chosen
 from envscaler.synth.discover import Discovered, discover
-from envscaler.language import language_of
 from envscaler.synth.merge import embedded_text
 from envscaler.synth.report import SynthReport
 from envscaler.synth.resume import Keys, SynthJournal

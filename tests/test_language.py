@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envscaler.synth.language import language_of
+from envscaler.language import language_of
 
 
 @pytest.mark.parametrize(
