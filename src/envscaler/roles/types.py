@@ -197,6 +197,8 @@ class WriteTaskReply(Record):
 
     plan: tuple[SolutionCall, ...] = ()
     """Calls that carry the task out, with bindings; empty when the writer knows none."""
+    alternatives: tuple[tuple[SolutionCall, ...], ...] = ()
+    """Other plans that are as right: goals in another order, other queries on the way."""
     task: str
     user_profile: UserProfile | None = None
 
