@@ -32,7 +32,7 @@ console = Console(markup=False, highlight=False)
 
 def envscaler(*arguments: str) -> dict[str, Any]:
     """Run one command, with its progress in view, and return its result."""
-    console.print(f"$ envscaler {shlex.join(arguments)}", style="bold cyan")
+    console.print(f"$ envscaler {shlex.join(arguments)}", style="bold cyan", soft_wrap=True)
     done = subprocess.run(
         [sys.executable, "-m", "envscaler", *arguments, "--json"], stdout=subprocess.PIPE, check=False
     )
