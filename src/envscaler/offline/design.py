@@ -10,7 +10,8 @@ from functools import lru_cache
 from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan
 from envscaler.offline.expression import CLOCK, parse, to_python
 from envscaler.offline.methods import describe_entity, method_source
-from envscaler.offline.writing import FORMS, field_type, sentence, typed_dict
+from envscaler.offline.wording import Wording, wording
+from envscaler.offline.writing import field_type, sentence, typed_dict, with_form, wrapped
 from envscaler.program import tool_schemas
 from envscaler.skeleton import Attribute, Effect, Entity, Rule, ToolSpec
 
@@ -19,27 +20,28 @@ DEFAULT_CLOCK = "2025-01-06T09:00:00"
 
 def entities_of(blueprint: Blueprint) -> tuple[Entity, ...]:
     """E_state: one entity a container, and one for what the system keeps once."""
+    said = wording(blueprint.language)
     system = Entity(
         name="System",
-        description="What the system keeps once: its clock and the numbers for new records.",
+        description=said.say("system"),
         attributes=(
-            Attribute(name=CLOCK, type="str", description="Current time, ISO 8601."),
+            Attribute(name=CLOCK, type="str", description=said.say("system_clock")),
             *(
-                Attribute(name=entity.counter, type="int", description=f"Number that the next new {entity.noun} gets.")
+                Attribute(name=entity.counter, type="int", description=said.say("system_counter", noun=entity.noun))
                 for entity in blueprint.created
             ),
         ),
     )
-    return (*(_entity(entity) for entity in blueprint.entities), system)
+    return (*(_entity(entity, said) for entity in blueprint.entities), system)
 
 
-def _entity(entity: EntityPlan) -> Entity:
-    key = Attribute(name=entity.key, type="str", description=f"Id of the {entity.noun}.")
+def _entity(entity: EntityPlan, said: Wording) -> Entity:
+    key = Attribute(name=entity.key, type="str", description=sentence(said.say("id_of", noun=entity.noun)))
     fields = tuple(
         Attribute(
             name=field.name,
             type=field_type(field),
-            description=sentence((field.description or field.name.replace("_", " ")) + FORMS.get(field.type, "")),
+            description=sentence(with_form(field.description or field.name.replace("_", " "), field.type, said)),
             references=field.ref,
             enum=field.enum,
         )
@@ -129,7 +131,7 @@ def program_of(blueprint: Blueprint) -> str:
 _HELPERS = {
     "_is_date": '''
 def _is_date(self, text: str) -> bool:
-    """Whether a text is a date of the form YYYY-MM-DD."""
+    """<<what>>"""
     try:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -137,7 +139,7 @@ def _is_date(self, text: str) -> bool:
 ''',
     "_is_time": '''
 def _is_time(self, text: str) -> bool:
-    """Whether a text is a time of the form HH:MM."""
+    """<<what>>"""
     try:
         return datetime.strptime(text, "%H:%M").strftime("%H:%M") == text
     except ValueError:
@@ -145,7 +147,7 @@ def _is_time(self, text: str) -> bool:
 ''',
     "_is_datetime": '''
 def _is_datetime(self, text: str) -> bool:
-    """Whether a text is a moment of the form YYYY-MM-DDTHH:MM:SS."""
+    """<<what>>"""
     try:
         return datetime.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -153,17 +155,17 @@ def _is_datetime(self, text: str) -> bool:
 ''',
     "_add_days": '''
 def _add_days(self, day: str, days: int) -> str:
-    """The date that lies a number of days after another one."""
+    """<<what>>"""
     return (date.fromisoformat(day[:10]) + timedelta(days=days)).isoformat()
 ''',
     "_add_hours": '''
 def _add_hours(self, moment: str, hours: float) -> str:
-    """The moment that lies a number of hours after another one."""
+    """<<what>>"""
     return (datetime.fromisoformat(moment) + timedelta(hours=hours)).isoformat()
 ''',
     "_days_between": '''
 def _days_between(self, first: str, second: str) -> int:
-    """Days from the first date to the second."""
+    """<<what>>"""
     return (date.fromisoformat(second[:10]) - date.fromisoformat(first[:10])).days
 ''',
 }
@@ -174,7 +176,12 @@ def class_source(blueprint: Blueprint) -> str:
     """The state class: TypedDicts, `__init__`, private functions that the methods use."""
     methods = [method_source(blueprint, operation) for operation in blueprint.operations]
     text = "\n".join(methods)
-    helpers = [source for name, source in _HELPERS.items() if f"self.{name}(" in text]
+    said = wording(blueprint.language)
+    helpers = [
+        source.replace("<<what>>", said.say(name.removeprefix("_")))
+        for name, source in _HELPERS.items()
+        if f"self.{name}(" in text
+    ]
     init = [
         "def __init__(self, init_config: dict) -> None:",
         "    state = copy.deepcopy(init_config)",
@@ -187,10 +194,10 @@ def class_source(blueprint: Blueprint) -> str:
     ]
     body = "\n".join([*init, *helpers])
     rules = "\n".join(f"    - {rule.text}" for rule in rules_of(blueprint))
-    introduction = textwrap.fill(blueprint.introduction, 110, initial_indent="    ", subsequent_indent="    ")
+    introduction = "\n".join(f"    {line}" for line in wrapped(blueprint.introduction))
     parts = [
         _imports(text + body),
-        *(_typed_dict(entity) for entity in blueprint.entities),
+        *(_typed_dict(entity, said) for entity in blueprint.entities),
         f'class {blueprint.class_name}:\n    """{sentence(blueprint.summary)}\n\n{introduction}\n\n'
         f'    Rules:\n{rules}\n    """\n\n{textwrap.indent(body, "    ")}',
     ]
@@ -207,12 +214,14 @@ def _imports(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _typed_dict(entity: EntityPlan) -> str:
+def _typed_dict(entity: EntityPlan, said: Wording) -> str:
     fields = [f"    {entity.key}: str"]
     for field in entity.fields:
-        comment = field.description or ""
+        comment = field.description
         if field.enum is not None:
-            comment = f"{comment + ': ' if comment else ''}{', '.join(field.enum)}"
-        comment += FORMS.get(field.type, "")
-        fields.append(f"    {field.name}: {field_type(field)}" + (f"  # {comment.strip()}" if comment.strip() else ""))
-    return f'class {typed_dict(entity)}(TypedDict):\n    """{describe_entity(entity)}"""\n\n' + "\n".join(fields) + "\n"
+            values = said.phrases["comma"][0].join(field.enum)
+            comment = said.say("enum_of", text=comment, values=values) if comment else values
+        comment = with_form(comment, field.type, said).strip()
+        fields.append(f"    {field.name}: {field_type(field)}" + (f"  # {comment}" if comment else ""))
+    described = describe_entity(entity, said)
+    return f'class {typed_dict(entity)}(TypedDict):\n    """{described}"""\n\n' + "\n".join(fields) + "\n"

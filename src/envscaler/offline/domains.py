@@ -10,15 +10,21 @@ from typing import Any
 import yaml
 
 from envscaler.errors import ProgramError
-from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan
+from envscaler.offline.blueprint import Blueprint, EntityPlan, Language, OperationPlan
 from envscaler.offline.expression import FUNCTIONS, parse
 from envscaler.offline.queries import standard_queries
+from envscaler.offline.wording import wording
 
 
 @cache
-def domains() -> tuple[Blueprint, ...]:
-    """All domains of the package, in the order of their file names."""
+def domains(language: Language = "en") -> tuple[Blueprint, ...]:
+    """All domains of the package in a language, in the order of their file names.
+
+    English files lie in `domains/`, others in a folder of their own there, by the same file names.
+    """
     folder = resources.files("envscaler.offline").joinpath("domains")
+    if language != "en":
+        folder = folder.joinpath(language)
     files = sorted((path for path in folder.iterdir() if path.name.endswith(".yaml")), key=lambda path: path.name)
     return tuple(read_domain(path.read_text(encoding="utf-8"), path.name) for path in files)
 
@@ -41,12 +47,24 @@ def read_domain(text: str, name: str) -> Blueprint:
 
 def complete(plan: dict[str, Any]) -> Blueprint:
     """A blueprint from its plain form: the standard queries of every entity come first."""
-    entities = tuple(EntityPlan.model_validate(entity) for entity in plan["entities"])
+    language = plan.get("language", "en")
+    entities = tuple(_entity(entity, language) for entity in plan["entities"])
     own = tuple(OperationPlan.model_validate(operation) for operation in plan["operations"])
     names = {operation.name for operation in own}
-    standard = (operation for entity in entities for operation in standard_queries(entity))
+    standard = (operation for entity in entities for operation in standard_queries(entity, wording(language)))
     queries = tuple(operation for operation in standard if operation.name not in names)
     return Blueprint.model_validate({**plan, "entities": entities, "operations": (*queries, *own)})
+
+
+def _entity(plan: dict[str, Any], language: str) -> EntityPlan:
+    """An entity; only in English is a field called what it is named, elsewhere what its description says."""
+    entity = EntityPlan.model_validate(plan)
+    if language == "en":
+        return entity
+    fields = tuple(
+        field if field.label else field.model_copy(update={"label": field.description}) for field in entity.fields
+    )
+    return entity.model_copy(update={"fields": fields})
 
 
 def blueprint_faults(blueprint: Blueprint) -> list[str]:
@@ -55,6 +73,10 @@ def blueprint_faults(blueprint: Blueprint) -> list[str]:
     seen: set[str] = set()
     for entity in blueprint.entities:
         own = {"it": entity.name, entity.variable: entity.name}
+        if not entity.variable.isidentifier() or not entity.container.isidentifier():
+            faults.append(f"{entity.name}: its noun is no identifier; give variable and container")
+        elif entity.variable == entity.container:
+            faults.append(f"{entity.name}: its plural is its noun; give a container")
         for field in entity.fields:
             where = f"{entity.name}.{field.name}"
             if field.ref is not None and field.ref not in seen | {entity.name}:

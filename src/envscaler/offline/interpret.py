@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan, ParamPlan
+from envscaler.offline.blueprint import Blueprint, EntityPlan, Language, OperationPlan, ParamPlan
 from envscaler.offline.expression import Scope, evaluate
+from envscaler.offline.wording import wording
 from envscaler.state import JsonValue, State
 
 
@@ -41,7 +42,8 @@ def interpret(blueprint: Blueprint, operation: OperationPlan, state: State, argu
             return Prediction(False, state, error=fault)
     extra = set(arguments) - {tool_parameter(blueprint, param) for param in operation.params}
     if extra:
-        return Prediction(False, state, error=f"unexpected parameter {sorted(extra)[0]}")
+        unexpected = wording(blueprint.language).say("unexpected", name=sorted(extra)[0])
+        return Prediction(False, state, error=unexpected)
     for index, requirement in enumerate(operation.requires):
         if not evaluate(requirement.when, scope):
             return Prediction(False, state, error=fill(requirement.error, scope), violated=index)
@@ -56,11 +58,12 @@ def tool_parameter(blueprint: Blueprint, param: ParamPlan) -> str:
 
 
 def _bind(param: ParamPlan, arguments: Mapping[str, Any], scope: Scope) -> str | None:
+    said = wording(scope.blueprint.language)
     name = tool_parameter(scope.blueprint, param)
     # A parameter with a default of its own has no null in its schema.
     if name not in arguments or (arguments[name] is None and param.optional and param.default is None):
         if not param.optional:
-            return f"missing parameter {name}"
+            return said.say("missing", name=name)
         if param.ref is None:
             scope.values[param.name] = param.default
         else:
@@ -70,39 +73,41 @@ def _bind(param: ParamPlan, arguments: Mapping[str, Any], scope: Scope) -> str |
     if param.ref is not None:
         entity = scope.blueprint.entity(param.ref)
         if not isinstance(value, str) or value not in scope.state[entity.container]:
-            return f"{entity.noun} {value!r} does not exist"
+            return said.say("unknown_record", noun=entity.noun, key=value)
         scope.records[param.name] = (entity.name, scope.state[entity.container][value])
         scope.values[name] = value
         return None
-    fault = value_fault(param, value)
+    fault = value_fault(param, value, scope.blueprint.language)
     if fault is None:
         scope.values[param.name] = value
     return fault
 
 
-def value_fault(param: ParamPlan, value: Any) -> str | None:
+def value_fault(param: ParamPlan, value: Any, language: Language = "en") -> str | None:
     """What is wrong with the value of a parameter that is no reference, or None."""
+    said = wording(language)
+    name = param.name
     if param.type == "bool":
-        return None if isinstance(value, bool) else f"{param.name} must be true or false"
+        return None if isinstance(value, bool) else said.say("must_be_bool", name=name)
     if param.type == "int" and (not isinstance(value, int) or isinstance(value, bool)):
-        return f"{param.name} must be a whole number"
+        return said.say("must_be_int", name=name)
     if param.type == "float" and (not isinstance(value, (int, float)) or isinstance(value, bool)):
-        return f"{param.name} must be a number"
+        return said.say("must_be_float", name=name)
     if param.type in {"int", "float"}:
         if param.minimum is not None and value < param.minimum:
-            return f"{param.name} must be at least {param.minimum:g}"
+            return said.say("must_be_at_least", name=name, low=param.minimum)
         if param.maximum is not None and value > param.maximum:
-            return f"{param.name} must be at most {param.maximum:g}"
+            return said.say("must_be_at_most", name=name, high=param.maximum)
         return None
     if param.type == "list[str]":
         good = isinstance(value, list) and all(isinstance(part, str) for part in value)
-        return None if good else f"{param.name} must be a list of texts"
+        return None if good else said.say("must_be_texts", name=name)
     if not isinstance(value, str) or not value.strip():
-        return f"{param.name} must be a text that is not empty"
+        return said.say("must_be_text", name=name)
     if param.enum is not None and value not in param.enum:
-        return f"{param.name} must be one of {', '.join(param.enum)}"
-    if param.type in {"date", "time", "datetime"} and not is_moment(param.type, value):
-        return f"{param.name} must have the form {MOMENTS[param.type]}"
+        return said.say("must_be_one_of", name=name, values=said.phrases["comma"][0].join(param.enum))
+    if param.type in MOMENTS and not is_moment(param.type, value):
+        return said.say("must_have_form", name=name, form=MOMENTS[param.type])
     return None
 
 

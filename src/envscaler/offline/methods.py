@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from envscaler.offline.blueprint import Blueprint, EffectPlan, EntityPlan, OperationPlan, ParamPlan
 from envscaler.offline.expression import parse, to_python
 from envscaler.offline.interpret import MOMENTS, tool_parameter
+from envscaler.offline.wording import Wording, wording
 from envscaler.offline.writing import (
-    FORMS,
-    article,
     failure,
     indented,
     message,
@@ -22,6 +21,7 @@ from envscaler.offline.writing import (
     quoted,
     sentence,
     typed_dict,
+    with_form,
 )
 
 
@@ -79,19 +79,22 @@ def _parameter(blueprint: Blueprint, param: ParamPlan) -> str:
 
 def describe_parameter(blueprint: Blueprint, param: ParamPlan) -> str:
     """The sentence that the docstring and the schema give for a parameter."""
+    said = wording(blueprint.language)
     if param.ref is not None:
         noun = blueprint.entity(param.ref).noun
-        text = param.description or f"Id of the {noun}"
-        return sentence(f"{text}; left out: any {noun}" if param.optional else text)
-    text = (param.description or param.name.replace("_", " ")) + FORMS.get(param.type, "")
+        text = param.description or said.say("id_of", noun=noun)
+        return sentence(said.say("any_left_out", text=text, noun=noun) if param.optional else text)
+    text = with_form(param.description or param.name.replace("_", " "), param.type, said)
     if param.minimum is not None and param.maximum is not None:
-        text += f", from {param.minimum:g} to {param.maximum:g}"
+        text += said.say("from_to", low=param.minimum, high=param.maximum)
     elif param.minimum is not None:
-        text += f", at least {param.minimum:g}"
+        text += said.say("at_least", low=param.minimum)
     elif param.maximum is not None:
-        text += f", at most {param.maximum:g}"
+        text += said.say("at_most", high=param.maximum)
     if param.optional:
-        text += "; left out: no restriction" if param.default is None else f"; left out: {param.default}"
+        text += (
+            said.say("left_out_any") if param.default is None else said.say("left_out_default", default=param.default)
+        )
     return sentence(text)
 
 
@@ -119,7 +122,7 @@ def _returned(scope: _Scope) -> str:
             return '{"success": True, "message": str}'
         return f'{{"success": True, "message": str, "data": {_returned_type(scope)}}}'
     if query.kind == "value":
-        return '{"success": True, "data": the value}'
+        return f'{{"success": True, "data": {wording(scope.blueprint.language).say("the_value")}}}'
     if query.kind == "get":
         return f'{{"success": True, "data": {typed_dict(scope.blueprint.entity(operation.params[0].ref or ""))}}}'
     return f'{{"success": True, "data": list[{typed_dict(scope.blueprint.entity(query.entity or ""))}]}}'
@@ -167,7 +170,9 @@ def _guard(scope: _Scope, param: ParamPlan) -> list[str]:
     name = tool_parameter(scope.blueprint, param)
     if param.ref is not None:
         entity = scope.blueprint.entity(param.ref)
-        error = failure(f'f"{entity.noun.capitalize()} {{{name}!r}} does not exist"')
+        phrase = wording(scope.blueprint.language).phrases["unknown_record"][0]
+        text = phrase.replace("{noun}", entity.noun.capitalize()).replace("{key", f"{{{name}")
+        error = failure(f'f"{text}"')
         if param.optional:
             known = f"isinstance({name}, str) and {name} in self.{entity.container}"
             return [f"if {name} is not None and not ({known}):", f"    {error}"]
@@ -175,34 +180,39 @@ def _guard(scope: _Scope, param: ParamPlan) -> list[str]:
         found = f"self.{entity.container}.get({name}) if isinstance({name}, str) else None"
         return [f"{param.name} = {found}", f"if {param.name} is None:", f"    {error}"]
     lines: list[str] = []
-    for condition, text in _value_guards(param, name):
+    for condition, text in _value_guards(param, name, wording(scope.blueprint.language)):
         lines += [f"if {condition}:", f"    {failure(quoted(text))}"]
     if param.optional and param.default is None and lines:
         return [f"if {name} is not None:", *indented(lines, 1)]
     return lines
 
 
-def _value_guards(param: ParamPlan, name: str) -> list[tuple[str, str]]:
+def _value_guards(param: ParamPlan, name: str, said: Wording) -> list[tuple[str, str]]:
     """Conditions under which a value is refused, and what is said then; the same as `interpret.value_fault`."""
     guards: list[tuple[str, str]] = []
     if param.type == "bool":
-        return [(f"not isinstance({name}, bool)", f"{name} must be true or false")]
+        return [(f"not isinstance({name}, bool)", said.say("must_be_bool", name=name))]
     if param.type in {"int", "float"}:
-        kinds, word = ("int", "a whole number") if param.type == "int" else ("(int, float)", "a number")
-        guards.append((f"not isinstance({name}, {kinds}) or isinstance({name}, bool)", f"{name} must be {word}"))
+        kinds = "int" if param.type == "int" else "(int, float)"
+        wrong = f"not isinstance({name}, {kinds}) or isinstance({name}, bool)"
+        guards.append((wrong, said.say(f"must_be_{param.type}", name=name)))
         if param.minimum is not None:
-            guards.append((f"{name} < {param.minimum:g}", f"{name} must be at least {param.minimum:g}"))
+            low = said.say("must_be_at_least", name=name, low=param.minimum)
+            guards.append((f"{name} < {param.minimum:g}", low))
         if param.maximum is not None:
-            guards.append((f"{name} > {param.maximum:g}", f"{name} must be at most {param.maximum:g}"))
+            high = said.say("must_be_at_most", name=name, high=param.maximum)
+            guards.append((f"{name} > {param.maximum:g}", high))
         return guards
     if param.type == "list[str]":
         good = f"isinstance({name}, list) and all(isinstance(part, str) for part in {name})"
-        return [(f"not ({good})", f"{name} must be a list of texts")]
-    guards.append((f"not isinstance({name}, str) or not {name}.strip()", f"{name} must be a text that is not empty"))
+        return [(f"not ({good})", said.say("must_be_texts", name=name))]
+    guards.append((f"not isinstance({name}, str) or not {name}.strip()", said.say("must_be_text", name=name)))
     if param.enum is not None:
-        guards.append((f"{name} not in {quoted(param.enum)}", f"{name} must be one of {', '.join(param.enum)}"))
+        values = said.phrases["comma"][0].join(param.enum)
+        guards.append((f"{name} not in {quoted(param.enum)}", said.say("must_be_one_of", name=name, values=values)))
     if param.type in MOMENTS:
-        guards.append((f"not self._is_{param.type}({name})", f"{name} must have the form {MOMENTS[param.type]}"))
+        form = said.say("must_have_form", name=name, form=MOMENTS[param.type])
+        guards.append((f"not self._is_{param.type}({name})", form))
     return guards
 
 
@@ -328,6 +338,6 @@ def _create(scope: _Scope, effect: EffectPlan, values: dict[str, str]) -> list[s
     return lines
 
 
-def describe_entity(entity: EntityPlan) -> str:
+def describe_entity(entity: EntityPlan, said: Wording) -> str:
     """A sentence about an entity, for docstrings."""
-    return sentence(entity.description or f"One record of {article(entity.noun)}")
+    return sentence(entity.description or said.say("one_record", noun=entity.noun))

@@ -43,7 +43,7 @@ class Maker:
             KeyError: if neither has it.
         """
         own = self.blueprint.vocabularies.get(name)
-        return own if own is not None else common(name)
+        return own if own is not None else common(name, self.blueprint.language)
 
     def expanded(self, text: str, known: Lookup = nothing_known) -> str:
         """A template with paths and names of vocabularies replaced."""

@@ -7,22 +7,25 @@ from importlib import resources
 
 import yaml
 
+from envscaler.offline.blueprint import Language
+
 
 @cache
-def _vocabularies() -> dict[str, tuple[str, ...]]:
-    text = resources.files("envscaler.offline").joinpath("vocabularies.yaml").read_text(encoding="utf-8")
+def _vocabularies(language: Language) -> dict[str, tuple[str, ...]]:
+    file = "vocabularies.yaml" if language == "en" else f"vocabularies.{language}.yaml"
+    text = resources.files("envscaler.offline").joinpath(file).read_text(encoding="utf-8")
     return {name: tuple(map(str, words)) for name, words in yaml.safe_load(text).items()}
 
 
-def names() -> frozenset[str]:
-    """The names of the common vocabularies."""
-    return frozenset(_vocabularies())
+def names(language: Language = "en") -> frozenset[str]:
+    """The names of the common vocabularies, which are the same in all languages."""
+    return frozenset(_vocabularies(language))
 
 
-def common(name: str) -> tuple[str, ...]:
+def common(name: str, language: Language = "en") -> tuple[str, ...]:
     """The entries of a common vocabulary; `{name}` in an entry stands for an entry of that vocabulary.
 
     Raises:
         KeyError: if there is none of that name.
     """
-    return _vocabularies()[name]
+    return _vocabularies(language)[name]

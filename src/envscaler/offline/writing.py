@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import json
 import re
+import textwrap
 from collections.abc import Mapping
 
-from envscaler.offline.blueprint import Blueprint, EntityPlan, FieldPlan, ParamPlan
+from envscaler.offline.blueprint import Blueprint, EntityPlan, FieldPlan, FieldType, ParamPlan
 from envscaler.offline.expression import to_python
+from envscaler.offline.wording import Wording, is_chinese
 
 PYTHON_TYPES = {
     "str": "str",
@@ -20,8 +22,13 @@ PYTHON_TYPES = {
     "datetime": "str",
     "list[str]": "list[str]",
 }
-FORMS = {"date": " (YYYY-MM-DD)", "time": " (HH:MM)", "datetime": " (YYYY-MM-DDTHH:MM:SS)"}
-"""What is added to the description of a text that is a moment."""
+FORMS = {"date": "YYYY-MM-DD", "time": "HH:MM", "datetime": "YYYY-MM-DDTHH:MM:SS"}
+"""The form of texts that are moments."""
+
+
+def with_form(text: str, kind: FieldType, wording: Wording) -> str:
+    """A description, with the form of the text where it is a moment."""
+    return text + wording.say("form", form=FORMS[kind]) if kind in FORMS else text
 
 
 def field_type(field: FieldPlan) -> str:
@@ -43,10 +50,24 @@ def article(noun: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital at its start and a full stop at its end."""
+    """The text with a capital at its start and a full stop at its end, that of its language."""
     text = text.strip()
     text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    if text.endswith((".", "!", "?", "。", "！", "？")):
+        return text
+    return f"{text}。" if is_chinese(text) else f"{text}."
+
+
+def wrapped(text: str, width: int = 110) -> list[str]:
+    """The lines of a paragraph; Chinese, whose characters are twice as wide, is broken after punctuation only."""
+    if not is_chinese(text):
+        return textwrap.wrap(text, width)
+    lines = [""]
+    for clause in re.findall(r"[^，。；：！？]+[，。；：！？]*", " ".join(text.split())):
+        if lines[-1] and len(lines[-1]) + len(clause) > width // 2:
+            lines.append("")
+        lines[-1] += clause
+    return lines
 
 
 def python_type(param: ParamPlan) -> str:
