@@ -243,12 +243,12 @@ async def test_more_scenarios_are_added_to_those_that_are_there(
 ) -> None:
     library = tmp_path / "library"
     await synth(opened, LendingModel(), settings_of(task_file, library, scenarios=1))
-    before = [line for line in (library / "environments/kayak-lending-desk/scenarios.jsonl").open()]
+    before = (library / "environments/kayak-lending-desk/scenarios.jsonl").read_text().splitlines()
     model = LendingModel()
     report = await synth(opened, model, settings_of(task_file, library, scenarios=3))
     assert report.funnel.scenarios == 9
     assert model.asked["plan_state"] == model.asked["test_call"] == 0
-    after = [line for line in (library / "environments/kayak-lending-desk/scenarios.jsonl").open()]
+    after = (library / "environments/kayak-lending-desk/scenarios.jsonl").read_text().splitlines()
     assert after[:1] == before
     assert len(after) == 3
 
@@ -354,7 +354,7 @@ async def test_an_environment_that_was_removed_is_made_again(task_file: Path, tm
 
 
 async def test_a_task_file_that_is_missing_leaves_no_library_behind(tmp_path: Path, opened: Opened) -> None:
-    with pytest.raises(StoreError, match="missing.jsonl"):
+    with pytest.raises(StoreError, match=r"missing\.jsonl"):
         await synth(opened, LendingModel(), settings_of(tmp_path / "missing.jsonl", tmp_path / "library"))
     assert not (tmp_path / "library").exists()
 
