@@ -15,7 +15,7 @@ import numpy as np
 from envscaler.llm.embedding import EmbeddingModel, Vectors
 from envscaler.skeleton import EnvDescription, ModelUse
 from envscaler.store import LibraryStore
-from envscaler.synth.merge import DescriptionIndex, cluster, embedded_text, summary_key
+from envscaler.synth.merge import DescriptionIndex, cluster, embedded, summary_key
 from envscaler.synth.resume import Decision, Decisions, Keys, SynthJournal
 
 _MAX_SLUG = 48
@@ -133,7 +133,7 @@ class Chooser:
                 self._index.add(env_id, self._store.read_environment(env_id).description)
 
     async def _vector(self, description: EnvDescription) -> Vectors:
-        vector: Vectors = (await self._embedder.embed([embedded_text(description)]))[0]
+        vector: Vectors = (await embedded(self._embedder, [description]))[0]
         return vector
 
     async def _clustered(self, candidates: Sequence[Candidate], clusters: int, seed: int) -> list[Decision]:
@@ -149,7 +149,7 @@ class Chooser:
         self._read_library()
         for start in range(0, len(first), _BATCH):
             batch = first[start : start + _BATCH]
-            rows = await self._embedder.embed([embedded_text(candidates[index].description) for index in batch])
+            rows = await embedded(self._embedder, [candidates[index].description for index in batch])
             for index, vector in zip(batch, rows, strict=True):
                 match = await self._index.find(candidates[index].description, vector)
                 if match is None:

@@ -64,8 +64,8 @@ class DescriptionIndex:
     async def _embed_waiting(self) -> None:
         while self._waiting:
             batch = self._waiting[:_BATCH]
-            texts = [embedded_text(entry) for entry in batch if isinstance(entry, EnvDescription)]
-            made = iter(await self._embedder.embed(texts)) if texts else iter(())
+            described = [entry for entry in batch if isinstance(entry, EnvDescription)]
+            made = iter(await embedded(self._embedder, described))
             for entry in batch:
                 self._append(next(made) if isinstance(entry, EnvDescription) else entry)
             del self._waiting[: len(batch)]
@@ -84,9 +84,19 @@ def summary_key(description: EnvDescription) -> str:
     return " ".join(description.summary.casefold().split())
 
 
-def embedded_text(description: EnvDescription) -> str:
-    """The text by which a description is compared."""
-    return f"{description.summary}\n{description.introduction}"
+async def embedded(embedder: EmbeddingModel, descriptions: Sequence[EnvDescription]) -> Vectors:
+    """The unit vectors by which descriptions are compared, one a row.
+
+    The summary counts as much as the introduction: introductions of the same kind of environment share most of their
+    words whatever it is about, and what it is about stands in the summary.
+    """
+    texts = [text for description in descriptions for text in (description.summary, description.introduction)]
+    if not texts:
+        return np.zeros((0, 0), dtype=np.float32)
+    vectors = await embedder.embed(texts)
+    sums = vectors[0::2] + vectors[1::2]
+    unit: Vectors = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+    return unit
 
 
 def cluster(vectors: Vectors, clusters: int, seed: int) -> tuple[tuple[int, float], ...]:

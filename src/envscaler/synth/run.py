@@ -24,7 +24,7 @@ from envscaler.synth.asking import Asking
 from envscaler.synth.building import Builder, Built
 from envscaler.synth.choosing import Candidate, Chooser, Chosen
 from envscaler.synth.discover import Discovered, discover
-from envscaler.synth.merge import embedded_text
+from envscaler.synth.merge import embedded
 from envscaler.synth.report import SynthReport
 from envscaler.synth.resume import Keys, SynthJournal
 from envscaler.synth.settings import SynthSettings
@@ -185,7 +185,7 @@ class _Run:
         vector = None
         if settings.clusters is None and self.chooser.needs_vector(unit):
             # Here, where tasks are looked at side by side, an embedding model that is far away costs no time.
-            vector = (await self.models.embedder.embed([embedded_text(description)]))[0]
+            vector = (await embedded(self.models.embedder, [description]))[0]
         return (
             text,
             discovered,
