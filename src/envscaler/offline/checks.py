@@ -7,13 +7,12 @@ time stamps and counters are asked for by no check.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from envscaler.offline.blueprint import Blueprint, EntityPlan, FieldPlan
 from envscaler.offline.labels import label, names, said
-from envscaler.offline.wording import Wording
+from envscaler.offline.wording import Wording, telling_words
 from envscaler.scenario import Check
 from envscaler.state import JsonValue, State
 
@@ -224,10 +223,10 @@ class _Writer:
             changed = self._touched_keys(entity)
             if not changed or len(changed) > _ONE_BY_ONE:
                 continue
-            common = _words(entity.label)
-            targets = {word for key in changed for word in _words(self._record(entity, key))} - common
+            common = telling_words(entity.label)
+            targets = {word for key in changed for word in telling_words(self._record(entity, key))} - common
             likeness = {
-                key: len(targets & _words(name.text))
+                key: len(targets & telling_words(name.text))
                 for key, name in names(self.blueprint, self.initial, entity, self.wording).items()
                 if key not in changed
             }
@@ -324,10 +323,6 @@ def condition(row: str, field: FieldPlan, value: JsonValue, *, exact: bool = Fal
     if isinstance(value, str) and field.type == "str" and field.enum is None and field.ref is None and not exact:
         return f"str({read}).strip().casefold() == {value.strip().casefold()!r}"
     return f"{read} == {value!r}"
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w{4,}", text.casefold()))
 
 
 def _function(description: str, body: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -53,7 +54,15 @@ def complete(plan: dict[str, Any]) -> Blueprint:
     names = {operation.name for operation in own}
     standard = (operation for entity in entities for operation in standard_queries(entity, wording(language)))
     queries = tuple(operation for operation in standard if operation.name not in names)
-    return Blueprint.model_validate({**plan, "entities": entities, "operations": (*queries, *own)})
+    introduction = _unspaced(plan["introduction"])
+    return Blueprint.model_validate(
+        {**plan, "introduction": introduction, "entities": entities, "operations": (*queries, *own)}
+    )
+
+
+def _unspaced(text: str) -> str:
+    """The text without the spaces that the line breaks of a file have left between Chinese characters."""
+    return re.sub(r"(?<=[^\x00-\xff]) (?=[^\x00-\xff])", "", text)
 
 
 def _entity(plan: dict[str, Any], language: str) -> EntityPlan:

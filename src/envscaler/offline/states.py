@@ -17,6 +17,7 @@ from envscaler.offline.expression import CLOCK, Scope, evaluate, parse
 from envscaler.offline.labels import Row, names_value, path_value
 from envscaler.offline.limits import press
 from envscaler.offline.values import PLACEHOLDER, Maker, plain
+from envscaler.offline.wording import telling_words, wording
 from envscaler.state import JsonValue, State
 
 Purpose = Literal["assessment", "scenario"]
@@ -129,7 +130,7 @@ class _Draft:
         """A title that no other record has; of several the one that is most easily taken for another record's."""
         own = record[entity.key]
         taken = {str(row[field.name]).casefold() for key, row in self.drawn[entity.name].items() if key != own}
-        words = {word for title in taken for word in title.split() if len(word) > 3}
+        words = {word for title in taken for word in telling_words(title)}
         free = [title for title in drawn if str(title).casefold() not in taken]
         for _ in range(30):
             if free:
@@ -137,8 +138,8 @@ class _Draft:
             free = [title for title in (one(),) if str(title).casefold() not in taken]
         if not free:
             # A vocabulary smaller than the container: numbered as shelves, rooms and batches are.
-            return f"{drawn[0]} {len(taken) + 1}"
-        return max(free, key=lambda title: len(words & set(str(title).casefold().split())))
+            return wording(self.blueprint.language).say("numbered", title=drawn[0], number=len(taken) + 1)
+        return max(free, key=lambda title: len(words & telling_words(str(title))))
 
     def _deck(self, field: FieldPlan, count: int) -> list[JsonValue]:
         """Values of an enumerated field for all records of an entity: each value once, as far as they go."""

@@ -142,7 +142,7 @@ def _task_text(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> 
         else:
             sentences.append(middle[position % len(middle)].format(wish=wish))
     sentences.append(said.say("closing", rng))
-    return " ".join(sentence for sentence in sentences if sentence)
+    return said.joined(sentences)
 
 
 def _uncapitalised(text: str) -> str:

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Sequence
 
 from envscaler.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from envscaler.offline.interpret import is_moment
-from envscaler.offline.wording import Wording, wording
+from envscaler.offline.wording import Wording, telling_words, wording, words_of
 from envscaler.roles.types import AgentTurnInputs, TextReply, UserTurnInputs
 from envscaler.scenario import SolutionCall
 from envscaler.state import JsonValue
 
 _PATIENCE = 3
 """User messages that bring nothing new before the agent acts on what it has, and the user ends the conversation."""
-_WORD = re.compile(r"[^\W_]+")
 
 
 def agent_turn(inputs: AgentTurnInputs) -> tuple[str, ToolCall | None]:
@@ -72,7 +71,7 @@ def _may_go_on(inputs: AgentTurnInputs, done: int) -> bool:
     if not told or any(inputs.task.strip() in text for text in told):
         return True
     solution = inputs.solution or ()
-    heard = _words(" ".join(told))
+    heard = words_of(" ".join(told))
     if all(value <= heard for value in _needs(solution, _next_update(solution, done), done)):
         return True
     # Somebody who words things differently is not asked for ever.
@@ -88,13 +87,13 @@ def _next_update(solution: Sequence[SolutionCall], done: int) -> int:
     return index
 
 
-def _needs(solution: Sequence[SolutionCall], last: int, done: int) -> Iterator[set[str]]:
+def _needs(solution: Sequence[SolutionCall], last: int, done: int) -> Iterator[frozenset[str]]:
     """The words of each value that the calls up to `last` take from the user and not from results."""
     for call in solution[done : last + 1]:
         bound = {pointer.split("/")[1] for pointer in call.bindings}
         for name, value in call.arguments.items():
             if name not in bound:
-                yield from map(_words, _spoken_values(value))
+                yield from map(words_of, _spoken_values(value))
 
 
 def _spoken_values(value: JsonValue) -> Iterator[str]:
@@ -109,10 +108,6 @@ def _spoken_values(value: JsonValue) -> Iterator[str]:
         yield str(value)
 
 
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.casefold()))
-
-
 def _questions(conversation: Sequence[Message]) -> int:
     return sum(isinstance(message, AssistantMessage) and not message.tool_calls for message in conversation)
 
@@ -122,7 +117,7 @@ def _silent(told: Sequence[str]) -> int:
     heard: set[str] = set()
     count = 0
     for text in told:
-        words = _words(text)
+        words = words_of(text)
         count = count + 1 if words <= heard else 0
         heard |= words
     return count
@@ -167,8 +162,8 @@ def _asks(text: str, said: Wording) -> bool:
 
 def _answer(question: str, facts: Sequence[str], said: Wording) -> str:
     """The fact that the question is about, or leave to go ahead."""
-    asked = {word for word in _words(question) if len(word) > 3}
-    likeness = [len(asked & _words(fact)) for fact in facts]
+    asked = telling_words(question)
+    likeness = [len(asked & words_of(fact)) for fact in facts]
     if likeness and max(likeness) > 1:
         return facts[likeness.index(max(likeness))]
     return said.say("user_go_ahead")

@@ -78,6 +78,11 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(words)
 
 
+def telling_words(text: str) -> frozenset[str]:
+    """The words of a text that say something by themselves: those of four letters, and all of Chinese."""
+    return frozenset(word for word in words_of(text) if len(word) > 3 or is_chinese(word))
+
+
 @cache
 def _languages() -> dict[str, Wording]:
     phrases: dict[str, dict[str, tuple[str, ...]]] = {}
