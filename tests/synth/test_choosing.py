@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from envscaler.llm.embedding import NgramEmbedder, Vectors
 from envscaler.skeleton import EnvDescription
 from envscaler.synth.choosing import slug
-from envscaler.synth.merge import DescriptionIndex, cluster
+from envscaler.synth.merge import DescriptionIndex, cluster, embedded
 
 
 class Pointing:
@@ -35,11 +35,11 @@ class Pointing:
 
 
 def desk(name: str, angle: float) -> EnvDescription:
-    return EnvDescription(summary=name, introduction=f"at {angle}")
+    return EnvDescription(summary=f"{name} {angle}", introduction=f"at {angle}")
 
 
 async def find(index: DescriptionIndex, embedder: Pointing, description: EnvDescription) -> str | None:
-    match = await index.find(description, (await embedder.embed([description.introduction]))[0])
+    match = await index.find(description, (await embedded(embedder, [description]))[0])
     return f"{match.env_id} {match.how}" if match is not None else None
 
 
@@ -47,8 +47,16 @@ async def find(index: DescriptionIndex, embedder: Pointing, description: EnvDesc
 async def test_equal_summaries_are_the_same_whatever_their_case_and_spaces() -> None:
     embedder = Pointing()
     index = DescriptionIndex(embedder, 0.99)
-    index.add("a", desk("Bike  Desk", 0))
-    assert await find(index, embedder, desk("bike desk", 90)) == "a summary"
+    index.add("a", EnvDescription(summary="Bike  Desk 7", introduction="at 0"))
+    other = EnvDescription(summary="bike desk 7", introduction="at 90")
+    assert await find(index, embedder, other) == "a summary"
+
+
+@pytest.mark.anyio
+async def test_summary_and_introduction_count_alike() -> None:
+    description = EnvDescription(summary="at 20", introduction="at 80")
+    vector = (await embedded(Pointing(), [description]))[0]
+    assert np.degrees(np.arctan2(vector[1], vector[0])) == pytest.approx(50, abs=1e-3)
 
 
 @pytest.mark.anyio
@@ -69,9 +77,9 @@ async def test_vectors_are_made_once_and_only_when_something_has_to_be_compared(
         index.add(f"e{number}", desk(f"e{number}", number))
     assert embedder.embedded == []
     assert await find(index, embedder, desk("x", 299.2)) == "e299 similar"
-    assert len(embedder.embedded) == 301
+    assert len(embedder.embedded) == 2 * 301
     assert await find(index, embedder, desk("y", 150.3)) == "e150 similar"
-    assert len(embedder.embedded) == 302
+    assert len(embedder.embedded) == 2 * 302
 
 
 @pytest.mark.anyio
