@@ -10,6 +10,12 @@ import pytest
 from synth.lending import LendingModel
 
 from envscaler.models import Models, ModelSettings, open_models
+from envscaler.roles.role import Prompts
+from envscaler.sandbox import Sandbox
+from envscaler.skeleton import EnvDescription, EnvSkeleton
+from envscaler.synth.asking import Asking
+from envscaler.synth.design import design
+from envscaler.synth.programming import program
 
 TASKS = (
     "Lend a bicycle to Ana, please.",
@@ -35,6 +41,25 @@ def model() -> LendingModel:
 @pytest.fixture
 def opened() -> Callable[[LendingModel], Models]:
     return lambda model: open_models(ModelSettings(), offline=model)
+
+
+@pytest.fixture
+async def skeleton(opened: Callable[[LendingModel], Models]) -> EnvSkeleton:
+    """The bicycle desk, as synthesis makes it."""
+    description = EnvDescription(summary="Bicycle lending desk", introduction="It keeps a card for every bicycle.")
+    async with opened(LendingModel()) as models, Sandbox() as sandbox:
+        asking = Asking(models, Prompts(), 1)
+        made = await design(description, (), "en", asking)
+        programmed = await program(made, seed=1, asking=asking, sandbox=sandbox)
+    return EnvSkeleton(
+        id="bicycle-lending-desk",
+        description=description,
+        entities=made.entities,
+        rules=programmed.rules,
+        tools=programmed.tools,
+        class_name=programmed.class_name,
+        source=programmed.source,
+    )
 
 
 def tree(library: Path) -> dict[str, bytes]:

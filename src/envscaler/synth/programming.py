@@ -140,17 +140,22 @@ class _Programming:
                 self._methods[name] = source
 
     async def _class_doubt(self, reply: t.CodeReply) -> str | None:
+        bare = _bare_state(self._design.entities)
         try:
-            class_name = class_name_of(reply.source)
-            session = await self._sandbox.open(Program(reply.source, class_name), _bare_state(self._design.entities))
+            program = Program(reply.source, class_name_of(reply.source))
+            await (await self._sandbox.open(program, bare)).close()
         except ProgramError as fault:
             return str(fault)
         try:
-            kept = await session.state()
+            session = await self._sandbox.open(program, {})
+        except ProgramError:
+            return None  # it needs every key; whether it takes them all shows when a state is loaded
+        try:
+            own = await session.state()
         finally:
             await session.close()
-        missing = [key for key in _bare_state(self._design.entities) if key not in kept]
-        return f"__init__ does not set {', '.join(f'self.{key}' for key in missing)}" if missing else None
+        missing = [f"self.{key}" for key in bare if key not in own]
+        return f"__init__ does not set {', '.join(missing)}" if missing else None
 
     # -- trying and mending --
 

@@ -1,0 +1,147 @@
+"""Tests of the assessment: a balanced schedule, chains that share nothing, and oracles that have the last word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synth.lending import LendingModel
+
+from envscaler.assessment import Assessment
+from envscaler.messages import ToolCall
+from envscaler.models import Models
+from envscaler.program import replace_method
+from envscaler.roles import types as t
+from envscaler.roles.role import Prompts
+from envscaler.sandbox import Sandbox
+from envscaler.skeleton import EnvSkeleton, ToolSpec
+from envscaler.synth.asking import Asking
+from envscaler.synth.assess import CHAINS, assess, refusal, schedule
+
+Opened = Callable[[LendingModel], Models]
+
+
+async def assessed(skeleton: EnvSkeleton, model: LendingModel, opened: Opened, rounds: int = 40) -> Assessment:
+    async with opened(model) as models, Sandbox() as sandbox:
+        return await assess(
+            skeleton,
+            rounds=rounds,
+            threshold=0.85,
+            by="pass",
+            seed=3,
+            asking=Asking(models, Prompts(), 2),
+            sandbox=sandbox,
+        )
+
+
+def changed(skeleton: EnvSkeleton, name: str, code: str) -> EnvSkeleton:
+    source = replace_method(skeleton.source, skeleton.class_name, name, code)
+    return skeleton.model_copy(update={"source": source})
+
+
+def spec(name: str, effect: str = "query") -> ToolSpec:
+    return ToolSpec.model_validate({"name": name, "description": name, "parameters": {}, "effect": effect})
+
+
+@given(st.integers(1, 30), st.integers(0, 300))
+def test_the_schedule_is_balanced_over_tools_and_cases(tools: int, rounds: int) -> None:
+    turns = schedule([spec(f"tool_{number}") for number in range(tools)], rounds)
+    assert [turn.round for turn in turns] == list(range(rounds))
+    by_tool = Counter(turn.tool.name for turn in turns)
+    assert max(by_tool.values(), default=0) - min((by_tool[f"tool_{n}"] for n in range(tools)), default=0) <= 1
+    for name, count in by_tool.items():
+        positive = sum(turn.case == "positive" for turn in turns if turn.tool.name == name)
+        assert abs(2 * positive - count) <= 1
+    cases = Counter(turn.case for turn in turns)
+    assert abs(cases["positive"] - cases["negative"]) <= tools
+
+
+@pytest.mark.anyio
+async def test_a_sound_environment_passes_every_round(skeleton: EnvSkeleton, opened: Opened) -> None:
+    model = LendingModel()
+    assessment = await assessed(skeleton, model, opened)
+    assert assessment.accepted
+    assert [case.round for case in assessment.cases] == list(range(40))
+    assert assessment.failures == ()
+    assert {case.judge for case in assessment.cases} == {"model"}
+    refused = [case for case in assessment.cases if case.error is not None]
+    assert {case.call.name for case in refused} == {"find_things"}
+    assert all(case.before == case.after for case in refused)
+
+
+@pytest.mark.anyio
+async def test_chains_evolve_by_themselves_from_one_state(skeleton: EnvSkeleton, opened: Opened) -> None:
+    assessment = await assessed(skeleton, LendingModel(), opened)
+    assert len({case.before for case in assessment.cases[:CHAINS]}) == 1
+    for chain in range(CHAINS):
+        cases = [case for case in assessment.cases if case.round % CHAINS == chain]
+        assert [case.before for case in cases[1:]] == [case.after for case in cases[:-1]]
+    assert any(case.before != case.after for case in assessment.cases)
+
+
+@pytest.mark.anyio
+async def test_the_testing_agent_is_told_of_earlier_calls_of_the_same_kind(
+    skeleton: EnvSkeleton, opened: Opened
+) -> None:
+    assessment = await assessed(skeleton, LendingModel(), opened)
+    assert assessment.cases[0].intent.endswith("seen before: 0")
+    last = [case for case in assessment.cases if case.call.name == "lend_thing" and case.case == "positive"][-1]
+    assert last.intent.endswith(("seen before: 4", "seen before: 3"))
+
+
+@pytest.mark.anyio
+async def test_an_oracle_has_the_last_word(skeleton: EnvSkeleton, opened: Opened) -> None:
+    writes = "def find_member(self, name: str):\n    self.next_number += 1\n    return {'success': True, 'data': name}"
+    model = LendingModel()
+    assessment = await assessed(changed(skeleton, "find_member", writes), model, opened)
+    found = [case for case in assessment.cases if case.call.name == "find_member"]
+    assert {(case.verdict, case.judge) for case in found} == {("fail", "oracle")}
+    assert found[0].findings[0].oracle == "query_writes"
+    assert not assessment.accepted
+    assert model.asked["judge_call"] == len(assessment.cases) - len(found)
+
+
+@pytest.mark.anyio
+async def test_a_tool_that_raises_is_a_case_for_the_checking_agent(skeleton: EnvSkeleton, opened: Opened) -> None:
+    seen: list[t.JudgeCallInputs] = []
+
+    class Watching(LendingModel):
+        def judge_call(self, inputs: t.JudgeCallInputs) -> Any:
+            seen.append(inputs)
+            return {"reason": "it raised", "verdict": "fail"} if inputs.error else super().judge_call(inputs)
+
+    raises = "def find_member(self, name: str):\n    raise KeyError(name)"
+    assessment = await assessed(changed(skeleton, "find_member", raises), Watching(), opened)
+    case = next(case for case in assessment.cases if case.call.name == "find_member")
+    assert case.error is not None
+    assert case.error.startswith("KeyError")
+    assert case.result is None
+    judged = next(inputs for inputs in seen if inputs.tool.name == "find_member")
+    assert "raise KeyError(name)" in judged.source
+    assert judged.changes == ()
+
+
+@pytest.mark.anyio
+async def test_rounds_without_a_usable_reply_are_recorded(skeleton: EnvSkeleton, opened: Opened) -> None:
+    class Mute(LendingModel):
+        def test_call(self, inputs: t.TestCallInputs) -> Any:
+            return "no" if inputs.tool.name == "add_thing" else super().test_call(inputs)
+
+    assessment = await assessed(skeleton, Mute(), opened)
+    assert len(assessment.cases) == 30
+    assert len(assessment.failures) == 10
+    assert "add_thing" in assessment.failures[0]
+
+
+def test_calls_that_name_wrong_arguments_are_refused_before_the_program() -> None:
+    parameters = {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]}
+    tool = spec("x").model_copy(update={"parameters": parameters})
+    assert refusal(tool, ToolCall(name="x", arguments={"a": 1})) is None
+    assert "missing: a" in (refusal(tool, ToolCall(name="x", arguments={"b": 1})) or "")
+    assert "unknown: c" in (refusal(tool, ToolCall(name="x", arguments={"a": 1, "c": 1})) or "")
+    open_tool = tool.model_copy(update={"parameters": {**parameters, "additionalProperties": True}})
+    assert refusal(open_tool, ToolCall(name="x", arguments={"a": 1, "c": 1})) is None
