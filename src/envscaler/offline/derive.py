@@ -17,6 +17,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from envscaler.errors import ProgramError
 from envscaler.offline.blueprint import Blueprint
 from envscaler.offline.domains import blueprint_faults, complete
+from envscaler.offline.files import load_yaml
 from envscaler.offline.reading import Reading, plural
 from envscaler.offline.writing import article
 from envscaler.state import text_digest
@@ -71,7 +72,7 @@ def derive(reading: Reading) -> Blueprint:
         thing=thing, parts=_Parts(parts, number), pick=_Pick(number), **nouns
     )
     try:
-        plan = yaml.safe_load(text)
+        plan = load_yaml(text)
         blueprint = complete({**plan, "derived": True})
     except (yaml.YAMLError, ValueError, KeyError, TypeError) as fault:
         raise ProgramError(f"template {reading.entry.template} with {reading.thing!r}: {fault}") from fault

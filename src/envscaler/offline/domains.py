@@ -13,6 +13,7 @@ import yaml
 from envscaler.errors import ProgramError
 from envscaler.offline.blueprint import Blueprint, EntityPlan, Language, OperationPlan
 from envscaler.offline.expression import FUNCTIONS, parse
+from envscaler.offline.files import load_yaml
 from envscaler.offline.queries import standard_queries
 from envscaler.offline.wording import wording
 
@@ -37,7 +38,7 @@ def read_domain(text: str, name: str) -> Blueprint:
         ProgramError: naming the file and the fault.
     """
     try:
-        blueprint = complete(yaml.safe_load(text))
+        blueprint = complete(load_yaml(text))
     except (yaml.YAMLError, ValueError, TypeError, KeyError) as fault:
         raise ProgramError(f"{name}: {fault}") from fault
     faults = blueprint_faults(blueprint)

@@ -12,8 +12,9 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
-import yaml
+import inflection
 
+from envscaler.offline.files import load_yaml
 from envscaler.record import Record
 
 Words = frozenset[str]
@@ -51,7 +52,7 @@ class Reading:
 def lexicon() -> dict[str, Any]:
     """The lexicon file."""
     text = resources.files("envscaler.offline").joinpath("nouns.yaml").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
+    loaded: dict[str, Any] = load_yaml(text)
     return loaded
 
 
@@ -78,25 +79,25 @@ def _acts() -> dict[str, str]:
 
 @lru_cache(maxsize=50_000)
 def singular(word: str) -> str:
-    """The singular of a noun."""
-    found = _inflect().singular_noun(word)
-    return str(found) if found and word not in _words("no_plural") else word
+    """The singular of a noun that the lexicon knows; any other word as it is."""
+    if word in _nouns() or word in _words("no_plural"):
+        return word
+    found = _singular_of().get(word) or inflection.singularize(word)
+    return found if found in _nouns() else word
 
 
 @lru_cache(maxsize=50_000)
 def plural(noun: str) -> str:
     """The plural of a noun or of a compound."""
-    head = noun.split()[-1]
+    *first, head = noun.split()
     if head in _words("no_plural"):
         return f"{noun} records" if head in _words("uncountable") else noun
-    return str(_inflect().plural_noun(noun))
+    return " ".join([*first, lexicon()["irregular"].get(head) or inflection.pluralize(head)])
 
 
 @cache
-def _inflect() -> Any:
-    import inflect
-
-    return inflect.engine()
+def _singular_of() -> dict[str, str]:
+    return {many: one for one, many in lexicon()["irregular"].items()}
 
 
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d[\w.,:-]*|[^\s\w]", re.IGNORECASE)

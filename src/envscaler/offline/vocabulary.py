@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-import yaml
-
 from envscaler.offline.blueprint import Language
+from envscaler.offline.files import load_yaml
 
 
 @cache
 def _vocabularies(language: Language) -> dict[str, tuple[str, ...]]:
     file = "vocabularies.yaml" if language == "en" else f"vocabularies.{language}.yaml"
     text = resources.files("envscaler.offline").joinpath(file).read_text(encoding="utf-8")
-    return {name: tuple(map(str, words)) for name, words in yaml.safe_load(text).items()}
+    return {name: tuple(map(str, words)) for name, words in load_yaml(text).items()}
 
 
 def names(language: Language = "en") -> frozenset[str]:

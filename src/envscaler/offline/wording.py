@@ -15,9 +15,8 @@ from importlib import resources
 from random import Random
 from typing import Any
 
-import yaml
-
 from envscaler.offline.blueprint import FieldType
+from envscaler.offline.files import load_yaml
 from envscaler.state import JsonValue
 
 _IDEOGRAPHS = "\u4e00-\u9fff\u3400-\u4dbf"
@@ -96,7 +95,7 @@ def _languages() -> dict[str, Wording]:
 
 def _read(file: str) -> dict[str, Any]:
     text = resources.files("envscaler.offline").joinpath(file).read_text(encoding="utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
+    loaded: dict[str, Any] = load_yaml(text)
     return loaded
 
 
