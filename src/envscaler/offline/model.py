@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from envscaler.errors import ReplyError
+from envscaler.errors import ProgramError, ReplyError
 from envscaler.llm.chat import Completion, ModelRequest
 from envscaler.messages import AssistantMessage
 from envscaler.offline.blueprint import Blueprint
@@ -63,7 +63,7 @@ class OfflineModel:
             return AssistantMessage(content=f"The offline model has no answer for the role {request.role}.")
         try:
             return answer(request.inputs)
-        except (Unservable, ReplyError) as reason:
+        except (Unservable, ReplyError, ProgramError) as reason:
             return AssistantMessage(content=f"The offline model cannot serve this: {reason}.")
 
 
