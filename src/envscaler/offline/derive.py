@@ -1,7 +1,8 @@
-"""Composes an environment from a task's own nouns and verbs over a structural template.
+"""Composes an environment from a task's own nouns and verbs over a structural template and parts.
 
 A template is a domain file with slots (`<<thing>>`) and optional parts (`<% if "waitlist" in parts %>`). The nouns
-fill the slots; the parts are those that the task's acts ask for, and others drawn by the digest of the thing.
+fill the slots; which of its optional and minor operations stay, and which further parts (`composing`) join it, follows
+from what the task's acts ask for and from the digest of the thing: another thing is another structure.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ import keyword
 import re
 from functools import cache, lru_cache
 from importlib import resources
+from typing import Any
 
 import yaml
 from jinja2 import Environment, StrictUndefined, Template
 
 from envscaler.errors import ProgramError
-from envscaler.offline.blueprint import Blueprint
+from envscaler.offline.blueprint import Blueprint, EntityPlan
+from envscaler.offline.composing import MOST_TOOLS, Composition, Plan
 from envscaler.offline.domains import blueprint_faults, complete
-from envscaler.offline.files import load_yaml
+from envscaler.offline.queries import standard_queries
 from envscaler.offline.reading import Reading, plural
 from envscaler.offline.writing import article
 from envscaler.state import text_digest
@@ -57,29 +60,41 @@ def derive(reading: Reading) -> Blueprint:
     """The environment around the thing that a task is about.
 
     Raises:
-        ProgramError: if the composed blueprint contradicts itself: a fault of the template.
+        ProgramError: if the composed blueprint contradicts itself: a fault of a template or a part.
     """
+    nouns = _nouns(reading)
+    draw = _Draw(reading.thing)
+    asked = frozenset(act for act in reading.acts if act != "read")
+    where = f"template {reading.entry.template} with {reading.thing!r}"
+    try:
+        plan = _rendered(reading.entry.template, parts=_Parts(asked, draw), pick=draw.pick, **nouns)
+        composition = Composition(plan, {role: noun.Name for role, noun in nouns.items()})
+        composition.drop({name for name in composition.hooks["minor"] if draw.share("minor", name) < _MINOR_LEFT_OUT})
+        _attach(composition, nouns, asked, draw)
+        blueprint = _trimmed(complete({**composition.plan, "derived": True}), nouns["thing"].Name)
+    except (yaml.YAMLError, ValueError, KeyError, TypeError) as fault:
+        raise ProgramError(f"{where}: {fault}") from fault
+    faults = blueprint_faults(blueprint)
+    if faults:
+        raise ProgramError(f"{where}: {'; '.join(faults[:3])}")
+    return blueprint
+
+
+_MINOR_LEFT_OUT = 0.35
+_PARTS = (2, 3, 3, 4)
+"""How many parts join a template: one of these."""
+
+
+def _nouns(reading: Reading) -> dict[str, Noun]:
+    """The nouns of the roles, no two of which are called the same."""
     thing = Noun(_usable(reading.thing))
     taken = {thing.var}
-    nouns = {}
+    nouns = {"thing": thing}
     for role, word in (("person", reading.entry.person), ("place", reading.entry.place)):
         word = word if Noun(word).var not in taken else f"{'responsible' if role == 'person' else 'main'} {word}"
         nouns[role] = Noun(word)
         taken.add(nouns[role].var)
-    number = int(text_digest(reading.thing), 16)
-    parts = {act for act in reading.acts if act != "read"}
-    text = _template(reading.entry.template).render(
-        thing=thing, parts=_Parts(parts, number), pick=_Pick(number), **nouns
-    )
-    try:
-        plan = load_yaml(text)
-        blueprint = complete({**plan, "derived": True})
-    except (yaml.YAMLError, ValueError, KeyError, TypeError) as fault:
-        raise ProgramError(f"template {reading.entry.template} with {reading.thing!r}: {fault}") from fault
-    faults = blueprint_faults(blueprint)
-    if faults:
-        raise ProgramError(f"template {reading.entry.template} with {reading.thing!r}: {'; '.join(faults[:3])}")
-    return blueprint
+    return nouns
 
 
 def _usable(thing: str) -> str:
@@ -87,26 +102,85 @@ def _usable(thing: str) -> str:
     return f"{thing} entry" if keyword.iskeyword(thing) or thing in _RESERVED else thing
 
 
+def _attach(composition: Composition, nouns: dict[str, Noun], asked: frozenset[str], draw: _Draw) -> None:
+    """Attach parts in drawn order, those that fit the task's acts more often first."""
+    wanted = int(draw.pick("parts", _PARTS))
+    title = composition.entity("thing")["title"]
+    has = {f"has_{role}": composition.references(role) for role in ("person", "place")}
+    for name in sorted(part_names(), key=lambda name: draw.share("part", name)):
+        if wanted == 0:
+            return
+        own = _Draw(f"{draw.seed}/{name}")
+        part = _rendered(
+            f"parts/{name}",
+            title=title,
+            said=composition.hooks["said"],
+            live=composition.live,
+            pick=own.pick,
+            alt=own.alternative,
+            **has,
+            **nouns,
+        )
+        if not asked.intersection(part["acts"]) and own.share("chosen") < _UNASKED_LEFT_OUT:
+            continue
+        if composition.takes(part):
+            composition.attach(part)
+            wanted -= 1
+
+
+_UNASKED_LEFT_OUT = 0.4
+"""How often a part is passed over that no act of the task asks for."""
+
+
+def _trimmed(blueprint: Blueprint, thing: str) -> Blueprint:
+    """No more tools than an agent can survey: of the queries that every entity has, lists show as much as others."""
+    spare = len(blueprint.operations) - MOST_TOOLS
+    if spare <= 0:
+        return blueprint
+    known = {entity.name: entity for entity in blueprint.entities}
+
+    def need(entity: EntityPlan, kind: str) -> tuple[bool, bool, bool]:
+        return entity.name == thing, entity.title is not None, kind == "find"
+
+    queries = [
+        (need(entity, query.query.kind), query.name)
+        for entity in known.values()
+        for query in standard_queries(entity)
+        if query.query is not None and query.query.kind != "list"
+    ]
+    dropped = {name for _, name in sorted(queries)[:spare]}
+    kept = tuple(operation for operation in blueprint.operations if operation.name not in dropped)
+    return blueprint.model_copy(update={"operations": kept})
+
+
+class _Draw:
+    """Choices that follow from a text alone."""
+
+    def __init__(self, seed: str) -> None:
+        self.seed = seed
+
+    def share(self, *names: str) -> float:
+        """A number from 0 to 1."""
+        return int(text_digest("/".join((self.seed, *names)))[:12], 16) / 16**12
+
+    def pick(self, name: str, choices: Any) -> Any:
+        """One of the choices."""
+        return choices[int(self.share("pick", name) * len(choices))]
+
+    def alternative(self, name: str) -> bool:
+        """Whether the alternative of that name is taken."""
+        return self.share("alternative", name) < 0.5
+
+
 class _Parts:
     """`"waitlist" in parts`: asked for by the task, or drawn for this thing, one part in two."""
 
-    def __init__(self, asked: set[str], number: int) -> None:
+    def __init__(self, asked: frozenset[str], draw: _Draw) -> None:
         self._asked = asked
-        self._number = number
+        self._draw = draw
 
-    def __contains__(self, part: object) -> bool:
-        drawn = int(text_digest(f"{self._number}:{part}"), 16) % 2 == 0
-        return part in self._asked or drawn
-
-
-class _Pick:
-    """`pick("limit", [2, 3, 5])`: one of the choices, drawn for this thing."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def __call__(self, name: str, choices: list[object]) -> object:
-        return choices[int(text_digest(f"{self._number}:{name}"), 16) % len(choices)]
+    def __contains__(self, part: str) -> bool:
+        return part in self._asked or self._draw.share("own part", part) < 0.5
 
 
 _JINJA = Environment(
@@ -121,9 +195,30 @@ _JINJA = Environment(
     lstrip_blocks=True,
     autoescape=False,
 )
+# The parser in C, where there is one: a plan has three hundred lines.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _rendered(name: str, **names: Any) -> Plan:
+    loaded: Plan = yaml.load(_template(name).render(**names), Loader=_LOADER)  # noqa: S506 - a safe loader, either way
+    return loaded
 
 
 @cache
 def _template(name: str) -> Template:
     path = resources.files("envscaler.offline").joinpath("templates", f"{name}.yaml")
     return _JINJA.from_string(path.read_text(encoding="utf-8"))
+
+
+@cache
+def part_names() -> tuple[str, ...]:
+    """Names of all parts."""
+    folder = resources.files("envscaler.offline").joinpath("templates", "parts")
+    return tuple(sorted(path.name.removesuffix(".yaml") for path in folder.iterdir() if path.name.endswith(".yaml")))
+
+
+@cache
+def template_names() -> tuple[str, ...]:
+    """Names of all structural templates."""
+    folder = resources.files("envscaler.offline").joinpath("templates")
+    return tuple(sorted(path.name.removesuffix(".yaml") for path in folder.iterdir() if path.name.endswith(".yaml")))

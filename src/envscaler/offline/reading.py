@@ -14,6 +14,7 @@ from typing import Any
 
 import inflection
 
+from envscaler.offline.blueprint import Language
 from envscaler.offline.files import load_yaml
 from envscaler.record import Record
 
@@ -34,6 +35,15 @@ class NounEntry(Record):
 
 
 @dataclass(frozen=True)
+class Spoken:
+    """The nouns of an environment as they are said in another language than English."""
+
+    thing: str
+    person: str
+    place: str
+
+
+@dataclass(frozen=True)
 class Reading:
     """What was understood of a task."""
 
@@ -46,6 +56,10 @@ class Reading:
     """Acts named by the task's verbs: `create`, `change`, `remove`, `read`, `move`, `pay` …"""
     why: str
     """Why the task is taken for stateful."""
+    language: Language = "en"
+    """Language of the environment that is to be made."""
+    spoken: Spoken | None = None
+    """What thing, person and place are called in the task's language, where that is not English."""
 
 
 @cache
@@ -75,6 +89,15 @@ def _words(name: str) -> Words:
 @cache
 def _acts() -> dict[str, str]:
     return {verb: act for act, verbs in lexicon()["acts"].items() for verb in verbs.split()}
+
+
+def noun_entry(noun: str) -> NounEntry:
+    """What the lexicon knows of a noun.
+
+    Raises:
+        KeyError: if it is not in there.
+    """
+    return _nouns()[noun]
 
 
 @lru_cache(maxsize=50_000)
