@@ -11,26 +11,35 @@ import keyword
 import re
 from functools import cache, lru_cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import yaml
 from jinja2 import Environment, StrictUndefined, Template
 
 from envscaler.errors import ProgramError
-from envscaler.offline.blueprint import Blueprint, EntityPlan
+from envscaler.offline.blueprint import Blueprint, EntityPlan, Language
 from envscaler.offline.composing import MOST_TOOLS, Composition, Plan
 from envscaler.offline.domains import blueprint_faults, complete
+from envscaler.offline.files import load_yaml
 from envscaler.offline.queries import standard_queries
 from envscaler.offline.reading import Reading, plural
+from envscaler.offline.wording import wording
 from envscaler.offline.writing import article
 from envscaler.state import text_digest
 
 
 class Noun:
-    """A noun in the forms that templates need."""
+    """A noun in the forms that templates need: those of texts, and those of identifiers, which are English.
 
-    def __init__(self, one: str) -> None:
+    Args:
+        one: the English singular.
+        said: how it is said in a language whose nouns have one form; None: English.
+    """
+
+    def __init__(self, one: str, said: str | None = None) -> None:
         self.one = one
+        self.said = said or one
         self.many = plural(one)
         self.var = re.sub(r"\W+", "_", one.lower())
         self.container = re.sub(r"\W+", "_", self.many.lower())
@@ -38,6 +47,8 @@ class Noun:
         self.a = article(one)
         self.A, self.Many = self.a[:1].upper() + self.a[1:], self.many[:1].upper() + self.many[1:]
         self.Title = one[:1].upper() + one[1:]
+        if said is not None:
+            self.many = self.a = self.A = self.Many = self.Title = said
         words = one.upper().split()
         self.prefix = "".join(word[0] for word in words)[:3] if len(words) > 1 else words[0][:3]
 
@@ -47,7 +58,7 @@ class Noun:
         return "person_names" if self.one in _PEOPLE else "place_names"
 
     def __str__(self) -> str:
-        return self.one
+        return self.said
 
 
 _PEOPLE = {"practitioner", "instructor", "technician", "therapist"}
@@ -67,10 +78,10 @@ def derive(reading: Reading) -> Blueprint:
     asked = frozenset(act for act in reading.acts if act != "read")
     where = f"template {reading.entry.template} with {reading.thing!r}"
     try:
-        plan = _rendered(reading.entry.template, parts=_Parts(asked, draw), pick=draw.pick, **nouns)
+        plan = _rendered(reading.entry.template, reading.language, parts=_Parts(asked, draw), pick=draw.pick, **nouns)
         composition = Composition(plan, {role: noun.Name for role, noun in nouns.items()})
         composition.drop({name for name in composition.hooks["minor"] if draw.share("minor", name) < _MINOR_LEFT_OUT})
-        _attach(composition, nouns, asked, draw)
+        _attach(composition, nouns, asked, draw, reading.language)
         blueprint = _trimmed(complete({**composition.plan, "derived": True}), nouns["thing"].Name)
     except (yaml.YAMLError, ValueError, KeyError, TypeError) as fault:
         raise ProgramError(f"{where}: {fault}") from fault
@@ -87,12 +98,13 @@ _PARTS = (2, 3, 3, 4)
 
 def _nouns(reading: Reading) -> dict[str, Noun]:
     """The nouns of the roles, no two of which are called the same."""
-    thing = Noun(_usable(reading.thing))
+    spoken = reading.spoken if reading.language != "en" else None
+    thing = Noun(_usable(reading.thing), spoken.thing if spoken is not None else None)
     taken = {thing.var}
     nouns = {"thing": thing}
     for role, word in (("person", reading.entry.person), ("place", reading.entry.place)):
         word = word if Noun(word).var not in taken else f"{'responsible' if role == 'person' else 'main'} {word}"
-        nouns[role] = Noun(word)
+        nouns[role] = Noun(word, getattr(spoken, role) if spoken is not None else None)
         taken.add(nouns[role].var)
     return nouns
 
@@ -102,17 +114,20 @@ def _usable(thing: str) -> str:
     return f"{thing} entry" if keyword.iskeyword(thing) or thing in _RESERVED else thing
 
 
-def _attach(composition: Composition, nouns: dict[str, Noun], asked: frozenset[str], draw: _Draw) -> None:
+def _attach(
+    composition: Composition, nouns: dict[str, Noun], asked: frozenset[str], draw: _Draw, language: Language
+) -> None:
     """Attach parts in drawn order, those that fit the task's acts more often first."""
     wanted = int(draw.pick("parts", _PARTS))
     title = composition.entity("thing")["title"]
     has = {f"has_{role}": composition.references(role) for role in ("person", "place")}
-    for name in sorted(part_names(), key=lambda name: draw.share("part", name)):
+    for name in sorted(part_names(language), key=lambda name: draw.share("part", name)):
         if wanted == 0:
             return
         own = _Draw(f"{draw.seed}/{name}")
         part = _rendered(
             f"parts/{name}",
+            language,
             title=title,
             said=composition.hooks["said"],
             live=composition.live,
@@ -145,7 +160,7 @@ def _trimmed(blueprint: Blueprint, thing: str) -> Blueprint:
     queries = [
         (need(entity, query.query.kind), query.name)
         for entity in known.values()
-        for query in standard_queries(entity)
+        for query in standard_queries(entity, wording(blueprint.language))
         if query.query is not None and query.query.kind != "list"
     ]
     dropped = {name for _, name in sorted(queries)[:spare]}
@@ -195,30 +210,42 @@ _JINJA = Environment(
     lstrip_blocks=True,
     autoescape=False,
 )
-# The parser in C, where there is one: a plan has three hundred lines.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _rendered(name: str, **names: Any) -> Plan:
-    loaded: Plan = yaml.load(_template(name).render(**names), Loader=_LOADER)  # noqa: S506 - a safe loader, either way
+def is_composable(reading: Reading) -> bool:
+    """Whether there is a template for the thing in the language that is asked for."""
+    return reading.entry.template in template_names(reading.language)
+
+
+def _rendered(name: str, language: Language, **names: Any) -> Plan:
+    loaded: Plan = load_yaml(_template(name, language).render(**names))
     return loaded
 
 
 @cache
-def _template(name: str) -> Template:
-    path = resources.files("envscaler.offline").joinpath("templates", f"{name}.yaml")
-    return _JINJA.from_string(path.read_text(encoding="utf-8"))
+def _template(name: str, language: Language) -> Template:
+    return _JINJA.from_string(_folder(language).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
 
 
-@cache
-def part_names() -> tuple[str, ...]:
-    """Names of all parts."""
-    folder = resources.files("envscaler.offline").joinpath("templates", "parts")
-    return tuple(sorted(path.name.removesuffix(".yaml") for path in folder.iterdir() if path.name.endswith(".yaml")))
-
-
-@cache
-def template_names() -> tuple[str, ...]:
-    """Names of all structural templates."""
+def _folder(language: Language) -> Traversable:
+    """English templates lie in `templates/`, others in a folder of their own there, by the same names."""
     folder = resources.files("envscaler.offline").joinpath("templates")
+    return folder if language == "en" else folder.joinpath(language)
+
+
+@cache
+def part_names(language: Language = "en") -> tuple[str, ...]:
+    """Names of all parts that are there in a language."""
+    return _names(_folder(language).joinpath("parts"))
+
+
+@cache
+def template_names(language: Language = "en") -> tuple[str, ...]:
+    """Names of all structural templates that are there in a language."""
+    return _names(_folder(language))
+
+
+def _names(folder: Traversable) -> tuple[str, ...]:
+    if not folder.is_dir():
+        return ()
     return tuple(sorted(path.name.removesuffix(".yaml") for path in folder.iterdir() if path.name.endswith(".yaml")))

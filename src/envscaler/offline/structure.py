@@ -17,6 +17,7 @@ from envscaler.offline.colours import Graph, Node
 from envscaler.offline.expression import parse
 from envscaler.offline.queries import standard_queries
 from envscaler.offline.skeleton_graph import skeleton_graph
+from envscaler.offline.wording import wording
 from envscaler.skeleton import EnvSkeleton
 
 
@@ -76,7 +77,8 @@ class _Builder:
         """Constants that creation gives to attributes; they count where something else uses the attribute."""
 
     def build(self) -> None:
-        standard = [query for entity in self.blueprint.entities for query in standard_queries(entity)]
+        said = wording(self.blueprint.language)
+        standard = [query for entity in self.blueprint.entities for query in standard_queries(entity, said)]
         for entity in self.blueprint.entities:
             for field in entity.fields:
                 if field.ref is not None:
