@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Collection
 from functools import cache, lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -73,6 +74,15 @@ def derive(reading: Reading) -> Blueprint:
     Raises:
         ProgramError: if the composed blueprint contradicts itself: a fault of a template or a part.
     """
+    return compose(reading, None)
+
+
+def compose(reading: Reading, parts: Collection[str] | None) -> Blueprint:
+    """`derive` with the very parts given, as far as they fit; None: those that the task and the thing ask for.
+
+    Raises:
+        ProgramError: as `derive` does.
+    """
     nouns = _nouns(reading)
     draw = _Draw(reading.thing)
     asked = frozenset(act for act in reading.acts if act != "read")
@@ -81,7 +91,13 @@ def derive(reading: Reading) -> Blueprint:
         plan = _rendered(reading.entry.template, reading.language, parts=_Parts(asked, draw), pick=draw.pick, **nouns)
         composition = Composition(plan, {role: noun.Name for role, noun in nouns.items()})
         composition.drop({name for name in composition.hooks["minor"] if draw.share("minor", name) < _MINOR_LEFT_OUT})
-        _attach(composition, nouns, asked, draw, reading.language)
+        if parts is None:
+            _attach_drawn(composition, nouns, asked, draw, reading.language)
+        else:
+            for name in parts:
+                part = _part(name, composition, nouns, draw, reading.language)
+                if composition.takes(part):
+                    composition.attach(part)
         blueprint = _trimmed(complete({**composition.plan, "derived": True}), nouns["thing"].Name)
     except (yaml.YAMLError, ValueError, KeyError, TypeError) as fault:
         raise ProgramError(f"{where}: {fault}") from fault
@@ -114,33 +130,36 @@ def _usable(thing: str) -> str:
     return f"{thing} entry" if keyword.iskeyword(thing) or thing in _RESERVED else thing
 
 
-def _attach(
+def _attach_drawn(
     composition: Composition, nouns: dict[str, Noun], asked: frozenset[str], draw: _Draw, language: Language
 ) -> None:
-    """Attach parts in drawn order, those that fit the task's acts more often first."""
+    """Attach parts in drawn order; those that the task's acts ask for are passed over less often."""
     wanted = int(draw.pick("parts", _PARTS))
-    title = composition.entity("thing")["title"]
-    has = {f"has_{role}": composition.references(role) for role in ("person", "place")}
     for name in sorted(part_names(language), key=lambda name: draw.share("part", name)):
         if wanted == 0:
             return
-        own = _Draw(f"{draw.seed}/{name}")
-        part = _rendered(
-            f"parts/{name}",
-            language,
-            title=title,
-            said=composition.hooks["said"],
-            live=composition.live,
-            pick=own.pick,
-            alt=own.alternative,
-            **has,
-            **nouns,
-        )
-        if not asked.intersection(part["acts"]) and own.share("chosen") < _UNASKED_LEFT_OUT:
+        part = _part(name, composition, nouns, draw, language)
+        if not asked.intersection(part["acts"]) and draw.share("passed over", name) < _UNASKED_LEFT_OUT:
             continue
         if composition.takes(part):
             composition.attach(part)
             wanted -= 1
+
+
+def _part(name: str, composition: Composition, nouns: dict[str, Noun], draw: _Draw, language: Language) -> Plan:
+    own = _Draw(f"{draw.seed}/{name}")
+    return _rendered(
+        f"parts/{name}",
+        language,
+        title=composition.entity("thing")["title"],
+        said=composition.hooks["said"],
+        live=composition.live,
+        pick=own.pick,
+        alt=own.alternative,
+        has_person=composition.references("person"),
+        has_place=composition.references("place"),
+        **nouns,
+    )
 
 
 _UNASKED_LEFT_OUT = 0.4
