@@ -71,5 +71,6 @@ def language_of(text: str) -> str:
     words = Counter(word.lower() for word in _WORD.findall(text))
     scores = {language: sum(words[word] for word in frequent) for language, frequent in _FREQUENT.items()}
     best = max(scores, key=lambda language: (scores[language], language == "en"))
-    # One word that two languages share proves nothing.
-    return best if scores[best] >= 2 and scores[best] > scores["en"] else "en"
+    # One word that two languages share proves nothing, however often it stands there as an abbreviation.
+    distinct = len(_FREQUENT[best].intersection(words))
+    return best if distinct >= 2 and scores[best] > scores["en"] else "en"

@@ -12,11 +12,13 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from envscaler.errors import ProgramError, ReplyError
+from envscaler.language import language_of
 from envscaler.llm.chat import Completion, ModelRequest
 from envscaler.messages import AssistantMessage
-from envscaler.offline.blueprint import Blueprint
+from envscaler.offline import reading_zh
+from envscaler.offline.blueprint import Blueprint, Language
 from envscaler.offline.checker import judge_call
-from envscaler.offline.derive import derive
+from envscaler.offline.derive import derive, is_composable
 from envscaler.offline.design import class_source, entities_of, rules_of, tools_of
 from envscaler.offline.domains import domains
 from envscaler.offline.methods import method_source
@@ -25,6 +27,7 @@ from envscaler.offline.states import make_state
 from envscaler.offline.tasks import write_check, write_checklist, write_task
 from envscaler.offline.tester import make_test_call
 from envscaler.offline.turns import agent_turn, user_turn
+from envscaler.offline.wording import is_chinese
 from envscaler.record import Record
 from envscaler.roles import types as t
 from envscaler.skeleton import EnvDescription
@@ -74,14 +77,51 @@ class Unservable(Exception):
 # -- which environment --------------------------------------------------------------------------------------
 
 
-def blueprint_of_task(task: str) -> Blueprint | None:
-    """The environment in which a task lives: a domain that fits, else one derived from the task; None: stateless."""
-    reading = read_task(task)
+def blueprint_of_task(task: str, language: str = "en") -> Blueprint | None:
+    """The environment in which a task lives: a domain that fits, else one derived from the task; None: stateless.
+
+    Args:
+        language: in which the environment is to be; an English task has an English one.
+
+    Raises:
+        Unservable: if what the task is about cannot be built in that language.
+    """
+    reading = _read(task, "zh" if language == "zh" else "en")
     return _blueprint_of(reading, task) if reading is not None else None
+
+
+def _read(task: str, language: Language) -> Reading | None:
+    return reading_zh.read_task(task, language) if language_of(task) == "zh" else read_task(task)
+
+
+def _chinese_domain(reading: Reading, text: str) -> Blueprint | None:
+    """The domain that a Chinese task points to, in the language that is asked for; told by its Chinese keywords."""
+    for domain in domains("zh"):
+        thing = reading.spoken.thing if reading.spoken is not None else ""
+        if thing in domain.keywords or _occurring(domain.keywords, text) >= DOMAIN_WORDS:
+            return next((other for other in domains(reading.language) if other.slug == domain.slug), None)
+    return None
+
+
+def _occurring(keywords: tuple[str, ...], text: str) -> int:
+    """How many of the keywords stand in a text without spaces, none inside a longer one."""
+    count = 0
+    for keyword in sorted(keywords, key=len, reverse=True):
+        if keyword in text:
+            count += 1
+            text = text.replace(keyword, "\n")
+    return count
 
 
 @lru_cache(maxsize=5_000)
 def _blueprint_of(reading: Reading, text: str) -> Blueprint:
+    if reading.spoken is not None:
+        found = _chinese_domain(reading, text)
+        if found is not None:
+            return found
+        if not is_composable(reading):
+            raise Unservable(f"it has no template {reading.entry.template} in the language {reading.language} yet")
+        return derive(reading)
     for domain in domains():
         if reading.noun in domain.keywords and reading.thing in {reading.noun, reading.entry.alone, *domain.keywords}:
             return domain
@@ -99,15 +139,16 @@ DOMAIN_WORDS = 3
 def blueprint_for(description: EnvDescription, seed_tasks: tuple[str, ...]) -> Blueprint | None:
     """The blueprint behind a description: a domain of that name, else that of the first seed task, else what the
     description's own words give. None where the environment is not one that the offline model would have described."""
-    for domain in domains():
+    language: Language = "zh" if is_chinese(description.summary) else "en"
+    for domain in domains(language):
         if domain.summary == description.summary:
             return domain
     if seed_tasks:
-        found = blueprint_of_task(seed_tasks[0])
+        found = blueprint_of_task(seed_tasks[0], language)
         if found is not None and found.summary == description.summary:
             return found
     text = f"{description.summary}. {description.introduction}"
-    reading = read_words(text)
+    reading = reading_zh.read_words(text) if language == "zh" else read_words(text)
     return _blueprint_of(reading, text) if reading is not None else None
 
 
@@ -150,15 +191,22 @@ def _code(source: str) -> AssistantMessage:
     return AssistantMessage(content=f"```python\n{source.rstrip()}\n```")
 
 
+_READABLE = ("en", "zh")
+
+
 def _filter_task(inputs: t.FilterTaskInputs) -> AssistantMessage:
-    reading = read_task(inputs.task)
+    language = language_of(inputs.task)
+    if language not in _READABLE:
+        reason = f"the offline model reads English and Chinese only, and this looks like another language ({language})"
+        return _json(t.FilterTaskReply(stateful=False, reason=reason))
+    reading = _read(inputs.task, "en")
     if reading is None:
         return _json(t.FilterTaskReply(stateful=False, reason="no thing that is kept, owned or changed was recognised"))
     return _json(t.FilterTaskReply(stateful=True, reason=reading.why))
 
 
 def _infer(inputs: t.InferEnvironmentInputs) -> AssistantMessage:
-    blueprint = blueprint_of_task(inputs.task)
+    blueprint = blueprint_of_task(inputs.task, inputs.language)
     if blueprint is None:
         raise Unservable("no thing that is kept, owned or changed was recognised in the task")
     updates = sum(operation.effect == "update" for operation in blueprint.operations)

@@ -1,0 +1,204 @@
+"""Reads a Chinese task text by rule, as `reading` does with English ones: what is it about, and is that kept somewhere?
+
+A text is cut by the longest words of a lexicon (`nouns.zh.yaml`) and needs no segmenter; what is not in there is passed
+over. Chinese nouns lead to the English ones of `reading`'s lexicon, so that the same task gives the same environment
+in either language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any
+
+from envscaler.offline.blueprint import Language
+from envscaler.offline.files import load_yaml
+from envscaler.offline.reading import Reading, Spoken, noun_entry
+
+LANGUAGE: Language = "zh"
+
+
+@dataclass(frozen=True)
+class _Token:
+    """A word of the lexicon where it stands in a text."""
+
+    word: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.word)
+
+
+@dataclass(frozen=True)
+class _Thing:
+    """A thing that a clause names."""
+
+    head: str
+    """Chinese head noun."""
+    qualifiers: tuple[str, ...]
+    start: int
+    end: int
+    sure: bool
+    """Whether its head can be no verb there."""
+
+
+@cache
+def lexicon() -> dict[str, Any]:
+    """The lexicon file."""
+    text = resources.files("envscaler.offline").joinpath("nouns.zh.yaml").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = load_yaml(text)
+    return loaded
+
+
+@cache
+def nouns() -> dict[str, str]:
+    """Chinese noun → English head noun."""
+    return {word: noun for noun, words in lexicon()["nouns"].items() for word in words}
+
+
+@cache
+def acts() -> dict[str, str]:
+    """Verb → act, as `Reading.acts` has it."""
+    return {verb: act for act, verbs in lexicon()["acts"].items() for verb in str(verbs).split()}
+
+
+@cache
+def _words(name: str) -> frozenset[str]:
+    return frozenset(str(lexicon()[name]).split())
+
+
+@cache
+def _known() -> dict[str, tuple[str, ...]]:
+    """All words by their first character, the longest first."""
+    words = {*nouns(), *acts(), *lexicon()["qualifiers"], *_words("mine"), *_words("determiners")}
+    words |= _words("stateless") | _words("objects") | _words("requests")
+    by_first: dict[str, list[str]] = {}
+    for word in sorted(words, key=lambda word: (-len(word), word)):
+        by_first.setdefault(word[0], []).append(word)
+    return {first: tuple(listed) for first, listed in by_first.items()}
+
+
+_CLAUSE = re.compile(r"[^，。；！？,;!?\n]+")
+_ID = re.compile(r"[A-Za-z]{1,6}[-_]?\d{2,}|#\w+|\d{4,}|编号|单号|号码")
+
+
+def read_task(text: str, language: Language = LANGUAGE) -> Reading | None:
+    """What the task is about, or None when it does not live in a stateful environment.
+
+    Args:
+        language: of the environment that is to be made.
+    """
+    clauses = [_tokens(clause) for clause in _CLAUSE.findall(text)]
+    words = {token.word for clause in clauses for token in clause}
+    if _words("stateless") & words and not _words("mine") & words:
+        return None
+    has_id = _ID.search(text) is not None
+    best: tuple[int, str, _Thing] | None = None
+    for clause in clauses:
+        for thing in _things(clause):
+            cue = _cue(clause, thing, has_id=has_id)
+            if cue is not None and (best is None or cue[0] < best[0]):
+                best = (*cue, thing)
+    if best is None:
+        return None
+    return _reading(best[2], clauses, best[1], language)
+
+
+def read_words(text: str, language: Language = LANGUAGE) -> Reading | None:
+    """The first thing that a text names, whatever is said of it: for descriptions, which ask for nothing."""
+    clauses = [_tokens(clause) for clause in _CLAUSE.findall(text)]
+    for clause in clauses:
+        for thing in _things(clause):
+            return _reading(thing, clauses, "描述如此", language)
+    return None
+
+
+def _reading(thing: _Thing, clauses: Sequence[Sequence[_Token]], why: str, language: Language) -> Reading:
+    entry = noun_entry(nouns()[thing.head])
+    qualified = " ".join([*(lexicon()["qualifiers"][word] for word in thing.qualifiers), nouns()[thing.head]])
+    said = "".join(thing.qualifiers) + thing.head
+    if not thing.qualifiers:
+        qualified = entry.alone or qualified
+        said = lexicon()["alone"].get(said, said)
+    named = (acts().get(token.word) for clause in clauses for token in clause)
+    roles = lexicon()["roles"]
+    return Reading(
+        noun=nouns()[thing.head],
+        thing=qualified,
+        entry=entry,
+        acts=tuple(dict.fromkeys(act for act in named if act is not None)),
+        why=f"{why}（{said}）",
+        language=language,
+        spoken=Spoken(thing=said, person=roles[entry.person], place=roles[entry.place]),
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _tokens(clause: str) -> tuple[_Token, ...]:
+    """The words of the lexicon in a clause, at each place the longest one."""
+    found: list[_Token] = []
+    start = 0
+    while start < len(clause):
+        word = next((word for word in _known().get(clause[start], ()) if clause.startswith(word, start)), None)
+        if word is not None:
+            found.append(_Token(word, start))
+        start += len(word) if word is not None else 1
+    return tuple(found)
+
+
+def _things(clause: Sequence[_Token]) -> Iterator[_Thing]:
+    """The things that a clause names; one that could also be a verb counts if it stands where nouns stand."""
+    for index, token in enumerate(clause):
+        if token.word not in nouns():
+            continue
+        after = clause[index + 1] if index + 1 < len(clause) else None
+        if after is not None and after.start == token.end and after.word in nouns() and after.word not in acts():
+            # The last noun of several is the head.
+            continue
+        qualifiers = _qualifiers(clause, index)
+        before = clause[index - 1 - len(qualifiers)] if index > len(qualifiers) else None
+        sure = token.word not in acts() or bool(qualifiers) or _takes_noun(before, token)
+        start = token.start - sum(map(len, qualifiers))
+        yield _Thing(token.word, qualifiers, start, token.end, sure)
+
+
+def _takes_noun(before: _Token | None, token: _Token) -> bool:
+    """Whether the word before is one after which a noun follows."""
+    if before is None:
+        return False
+    if before.word in _words("objects") | _words("mine") | _words("determiners"):
+        return True
+    return before.word in acts() and before.end == token.start
+
+
+def _qualifiers(clause: Sequence[_Token], index: int) -> tuple[str, ...]:
+    """At most one word right before a noun that says which kind is meant."""
+    if index == 0:
+        return ()
+    before = clause[index - 1]
+    fits = before.word in lexicon()["qualifiers"] and before.end == clause[index].start
+    return (before.word,) if fits else ()
+
+
+def _cue(clause: Sequence[_Token], thing: _Thing, *, has_id: bool) -> tuple[int, str] | None:
+    """Why a thing is something that is kept: the strongest reason, with its rank."""
+    others = [token for token in clause if token.end <= thing.start or token.start >= thing.end]
+    before = [acts()[token.word] for token in others if token.word in acts() and token.end <= thing.start]
+    after = [acts()[token.word] for token in others if token.word in acts() and token.start >= thing.end]
+    asked = any(token.word in _words("requests") | _words("objects") for token in others)
+    if not thing.sure:
+        # “帮我预约……”: nothing else is named than what the verb itself makes.
+        return (4, "要求办理系统中保存的事项") if asked and acts()[thing.head] != "read" else None
+    if before and before[-1] != "read":
+        return 0, "要求改动系统中保存的内容"
+    if asked and any(act != "read" for act in after):
+        return 1, "要求改动系统中保存的内容"
+    if any(token.word in _words("mine") for token in others if token.end <= thing.start):
+        return 2, "涉及用户自己保存在某处的内容"
+    if (before or after) and has_id:
+        return 3, "按编号查询保存的内容"
+    return None
