@@ -26,10 +26,14 @@ TASKS = (
 )
 
 
+def write_tasks(path: Path) -> None:
+    path.write_text("".join(json.dumps({"task": text}) + "\n" for text in TASKS), encoding="utf-8")
+
+
 @pytest.fixture
 def task_file(tmp_path: Path) -> Path:
     path = tmp_path / "tasks.jsonl"
-    path.write_text("".join(json.dumps({"task": text}) + "\n" for text in TASKS), encoding="utf-8")
+    write_tasks(path)
     return path
 
 

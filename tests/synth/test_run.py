@@ -9,21 +9,22 @@ import random
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from synth.conftest import TASKS, tree
+from synth.conftest import TASKS, tree, write_tasks
 from synth.lending import LendingModel
 
 from envscaler.errors import BudgetExhausted, EndpointUnavailable, StoreError
 from envscaler.llm.chat import ModelRequest
-from envscaler.models import Models
+from envscaler.models import Models, ModelSettings, open_models
 from envscaler.roles import types as t
 from envscaler.roles.role import Prompts
 from envscaler.store import LibraryStore
-from envscaler.synth import SynthReport, SynthSettings, run_synth
+from envscaler.synth import SynthReport, SynthSettings, run_scenarios, run_synth
 
 Opened = Callable[[LendingModel], Models]
 
@@ -32,6 +33,25 @@ pytestmark = pytest.mark.anyio
 
 def settings_of(task_file: Path, library: Path, **more: Any) -> SynthSettings:
     return SynthSettings(tasks=task_file, library=library, **{"rounds": 8, "scenarios": 2, "similarity": 0.97, **more})
+
+
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The bytes that an undisturbed run leaves."""
+    folder = tmp_path_factory.mktemp("straight")
+    tasks = folder / "tasks.jsonl"
+    write_tasks(tasks)
+
+    async def run() -> None:
+        async with open_models(ModelSettings(), offline=LendingModel()) as models:
+            await run_synth(settings_of(tasks, folder / "library"), models, Prompts())
+
+    asyncio.run(run())
+    return tree(folder / "library")
 
 
 async def synth(opened: Opened, model: LendingModel, settings: SynthSettings) -> SynthReport:
@@ -144,23 +164,32 @@ class _Stop:
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("after", [0, 3, 9, 14, 30, 45, 60, 85])
-@pytest.mark.parametrize("error", [BudgetExhausted("used up"), EndpointUnavailable("down"), asyncio.CancelledError()])
+@pytest.mark.parametrize(
+    ("after", "error"),
+    [
+        (0, BudgetExhausted("used up")),
+        (3, EndpointUnavailable("down")),
+        (9, asyncio.CancelledError()),
+        (14, BudgetExhausted("used up")),
+        (30, EndpointUnavailable("down")),
+        (45, asyncio.CancelledError()),
+        (60, BudgetExhausted("used up")),
+        (85, asyncio.CancelledError()),
+    ],
+)
 async def test_a_run_that_was_ended_resumes_to_the_same_bytes(
-    after: int, error: BaseException, task_file: Path, tmp_path: Path, opened: Opened
+    after: int, error: BaseException, task_file: Path, tmp_path: Path, opened: Opened, straight: dict[str, bytes]
 ) -> None:
-    straight = settings_of(task_file, tmp_path / "straight")
-    await synth(opened, LendingModel(), straight)
-    resumed = settings_of(task_file, tmp_path / "resumed")
+    settings = settings_of(task_file, tmp_path / "library")
     stopped = LendingModel()
     stopped.before_answer = _Stop(after, error)
     with pytest.raises(type(error)):
-        await synth(opened, stopped, resumed)
-    LibraryStore.open(tmp_path / "resumed")
-    report = await synth(opened, LendingModel(), resumed)
+        await synth(opened, stopped, settings)
+    LibraryStore.open(tmp_path / "library")
+    report = await synth(opened, LendingModel(), settings)
     assert report.funnel.solved == 6
     assert not any("infrastructure" in dropped.reason for dropped in report.dropped)
-    assert tree(tmp_path / "resumed") == tree(tmp_path / "straight")
+    assert tree(tmp_path / "library") == straight
 
 
 _KILLED = """
@@ -192,19 +221,19 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("after", [2, 40, 75, 100])
 async def test_a_killed_process_resumes_to_the_same_bytes(
-    after: int, task_file: Path, tmp_path: Path, opened: Opened
+    after: int, task_file: Path, tmp_path: Path, opened: Opened, straight: dict[str, bytes]
 ) -> None:
-    await synth(opened, LendingModel(), settings_of(task_file, tmp_path / "straight"))
+    library = tmp_path / "library"
     killed = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-c", _KILLED, task_file, tmp_path / "killed", str(after)],
+        [sys.executable, "-c", _KILLED, task_file, library, str(after)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         check=False,
         capture_output=True,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
-    await synth(opened, LendingModel(), settings_of(task_file, tmp_path / "killed"))
-    assert tree(tmp_path / "killed") == tree(tmp_path / "straight")
+    await synth(opened, LendingModel(), settings_of(task_file, library))
+    assert tree(library) == straight
 
 
 async def test_more_tasks_extend_the_library_and_leave_what_is_there(
@@ -375,3 +404,62 @@ async def test_what_every_run_spent_is_kept_beside_the_library(task_file: Path, 
 def test_settings_need_exactly_one_source(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="either tasks or descriptions"):
         SynthSettings(library=tmp_path)
+
+
+async def test_a_kill_between_the_environment_and_its_record_is_mended(
+    task_file: Path, tmp_path: Path, opened: Opened
+) -> None:
+    settings = settings_of(task_file, tmp_path / "library")
+    await synth(opened, LendingModel(), settings)
+    before = tree(tmp_path / "library")
+    journal = tmp_path / "library/.cache/synth.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(line for line in lines if '"unit:' not in line))
+    report = await synth(opened, LendingModel(), settings)
+    assert report.funnel.solved == 6
+    assert tree(tmp_path / "library") == before
+
+
+async def test_scenarios_that_another_command_added_are_kept(task_file: Path, tmp_path: Path, opened: Opened) -> None:
+    library = tmp_path / "library"
+    await synth(opened, LendingModel(), settings_of(task_file, library, scenarios=1))
+    async with opened(LendingModel()) as models:
+        await run_scenarios(library, models, Prompts(), per_env=2)
+    await synth(opened, LendingModel(), settings_of(task_file, library, scenarios=3))
+    ids = [scenario.id[-4:] for scenario in LibraryStore.open(library).scenarios("kayak-lending-desk")]
+    assert ids == ["s001", "s002", "s003"]
+
+
+class _Shown:
+    """Keeps what a run says of its progress."""
+
+    def __init__(self) -> None:
+        self.total: dict[str, int | None] = {}
+        self.done: Counter[str] = Counter()
+        self.notes: list[str] = []
+
+    def stage(self, name: str, total: int | None) -> None:
+        self.total[name] = total
+
+    def advance(self, stage: str, n: int = 1) -> None:
+        self.done[stage] += n
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+async def test_progress_ends_complete_whatever_became_of_the_units(
+    task_file: Path, tmp_path: Path, opened: Opened
+) -> None:
+    class Mute(LendingModel):
+        def plan_tools(self, inputs: t.PlanToolsInputs) -> Any:
+            return "No." if "Kayak" in inputs.description.summary else super().plan_tools(inputs)
+
+    append(task_file, "{broken\n")
+    for _ in range(2):
+        shown = _Shown()
+        async with opened(Mute()) as models:
+            await run_synth(settings_of(task_file, tmp_path / "library"), models, Prompts(), shown)
+        assert shown.total == {"discover": 5, "program": 3, "assess": 3, "scenarios": 3}
+        assert dict(shown.done) == shown.total
+        assert shown.notes[0].startswith("line 6: ")

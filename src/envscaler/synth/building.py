@@ -24,9 +24,9 @@ from envscaler.synth.choosing import Candidate, Chosen
 from envscaler.synth.design import Design, design
 from envscaler.synth.programming import program
 from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Keys, SynthJournal, Unit
-from envscaler.synth.scenarios import ScenarioWriter
+from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
-from envscaler.synth.settings import Stage, SynthSettings
+from envscaler.synth.settings import BUILDING, Stage, SynthSettings
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -77,33 +77,43 @@ class Builder:
         asking = Asking(self._models, self._prompts, self._settings.attempts)
         if not self._settings.reaches("program"):
             return await self._designed(candidate, env_id, asking)
-        before = self._journal.unit(candidate.unit)
-        if before is not None and before.failed is None and before.env_id not in self._present:
-            before = None  # somebody removed it: it is made again
-        if before is not None and self._complete(before):
-            return Built(before, resumed=True)
-        making = _Making(before or Unit(env_id=env_id, reached="design"), asking)
+        before = self._before(candidate, env_id)
+        making = _Making(before or Unit(env_id=env_id, reached="design"), asking, self._progress)
         try:
-            await self._carry_on(candidate, making)
-        except SandboxError as fault:
-            return Built(Unit(env_id=env_id, reached=making.stage, failed=str(fault)), lost=True)
-        except (ReplyError, ProgramError) as fault:
-            making.fail(str(fault))
-        unit = making.unit()
-        self._journal.put(candidate.unit, unit)
-        return Built(unit)
+            if before is not None and self._complete(before):
+                return Built(before, resumed=True)
+            try:
+                await self._carry_on(candidate, making, in_library=before is not None and env_id in self._present)
+            except SandboxError as fault:
+                return Built(Unit(env_id=env_id, reached=making.stage, failed=str(fault)), lost=True)
+            except (ReplyError, ProgramError) as fault:
+                making.fail(str(fault))
+            unit = making.unit()
+            self._journal.put(candidate.unit, unit)
+            return Built(unit)
+        finally:
+            making.done_with(*(stage for stage in BUILDING if self._settings.reaches(stage)))
 
-    async def _carry_on(self, candidate: Candidate, making: _Making) -> None:
+    def _before(self, candidate: Candidate, env_id: str) -> Unit | None:
+        """How far earlier runs came with an environment; None: it is to be made from the start."""
+        before = self._journal.unit(candidate.unit)
+        if before is None and env_id in self._present:
+            # Killed after the environment was written and before that was recorded.
+            return adopted(self._store, env_id, self._keys.assessment())
+        if before is not None and before.failed is None and env_id not in self._present:
+            return None  # somebody removed it
+        return before
+
+    async def _carry_on(self, candidate: Candidate, making: _Making, *, in_library: bool) -> None:
         settings, env_id = self._settings, making.before.env_id
         seed = derived_seed(settings.seed, env_id)
-        in_library = env_id in self._present
         if in_library:
             skeleton = self._store.read_environment(env_id)
             assessment = self._store.read_assessment(env_id)
             scenarios = tuple(self._store.scenarios(env_id))
         else:
             skeleton, assessment, scenarios = await self._programmed(candidate, env_id, seed, making), None, ()
-        self._progress.advance("program")
+        making.done_with("program")
         making.stage = "program"
         if settings.reaches("assess") and making.assessed_by is None:
             making.stage = "assess"
@@ -117,12 +127,12 @@ class Builder:
                 asking=making.asking,
                 sandbox=self._sandbox,
             )
-            self._progress.advance("assess")
             if not assessment.accepted:
                 making.fail(rejection(assessment))
                 if in_library:
                     self._store.write_assessment(assessment)
                 return
+        making.done_with("assess")
         if settings.reaches("scenarios"):
             making.stage = "scenarios"
             writer = ScenarioWriter(
@@ -133,11 +143,11 @@ class Builder:
                 origin=origin(self._models, self._prompts, WRITING, skeleton.origin.language, settings.seed),
                 min_state_distance=settings.min_state_distance,
             )
-            indices = range(making.scenarios_tried, settings.scenarios)
-            outcomes = await writer.write(indices, scenarios)
+            there = {scenario.id for scenario in scenarios}
+            untried = range(making.scenarios_tried, settings.scenarios)
+            outcomes = await writer.write([n for n in untried if scenario_id(env_id, n) not in there], scenarios)
             scenarios += tuple(outcome for outcome in outcomes if isinstance(outcome, Scenario))
             making.count(scenarios, outcomes, max(making.scenarios_tried, settings.scenarios))
-            self._progress.advance("scenarios")
         use = merged(skeleton.origin.use, making.asking.use)
         skeleton = skeleton.model_copy(update={"origin": skeleton.origin.model_copy(update={"use": use})})
         self._store.write_environment(skeleton, assessment, scenarios)
@@ -195,9 +205,11 @@ class Builder:
 class _Making:
     """One environment in the making: how far it is, and what will be recorded of it."""
 
-    def __init__(self, before: Unit, asking: Asking) -> None:
+    def __init__(self, before: Unit, asking: Asking, progress: Progress) -> None:
         self.before = before
         self.asking = asking
+        self._progress = progress
+        self._shown: set[Stage] = set()
         self.stage: Stage = before.reached
         self.assessed_by = before.assessed_by if before.failed is None else None
         self.scenarios_tried = before.scenarios_tried
@@ -205,6 +217,13 @@ class _Making:
         self._dropped_scenarios = list(before.dropped_scenarios)
         self._scenarios: tuple[Scenario, ...] | None = None
         self._failed: str | None = None
+
+    def done_with(self, *stages: Stage) -> None:
+        """Show that nothing more will be done in these stages."""
+        for stage in stages:
+            if stage not in self._shown:
+                self._shown.add(stage)
+                self._progress.advance(stage)
 
     def fail(self, reason: str) -> None:
         self._failed = reason
@@ -235,6 +254,31 @@ class _Making:
             ),
             use=merged(self.before.use, self.asking.whole_use),
         )
+
+
+def adopted(store: LibraryStore, env_id: str, assessed_by: str) -> Unit:
+    """The record of an environment that is in the library without one."""
+    skeleton = store.read_environment(env_id)
+    assessment = store.read_assessment(env_id)
+    scenarios = list(store.scenarios(env_id))
+    there = {scenario.id for scenario in scenarios}
+    tried = 0
+    while scenario_id(env_id, tried) in there:
+        tried += 1
+    return Unit(
+        env_id=env_id,
+        reached="program" if assessment is None else "scenarios" if scenarios else "assess",
+        failed=rejection(assessment) if assessment is not None and not assessment.accepted else None,
+        assessed_by=assessed_by if assessment is not None else None,
+        scenarios_tried=tried,
+        scenarios=len(scenarios),
+        solved=sum(scenario.solution is not None for scenario in scenarios),
+        dropped_tools=skeleton.origin.dropped,
+        use=merged(
+            {stage: use for stage, use in skeleton.origin.use.items() if stage != "discover"},
+            *(scenario.origin.use for scenario in scenarios),
+        ),
+    )
 
 
 def rejection(assessment: Assessment) -> str:

@@ -27,7 +27,7 @@ from envscaler.synth.discover import Discovered, discover
 from envscaler.synth.merge import embedded
 from envscaler.synth.report import SynthReport
 from envscaler.synth.resume import Keys, SynthJournal
-from envscaler.synth.settings import SynthSettings
+from envscaler.synth.settings import BUILDING, SynthSettings
 from envscaler.synth.tally import Tally
 
 if TYPE_CHECKING:
@@ -222,8 +222,9 @@ class _Run:
         self.tally.decided(candidate.description.summary, decision)
         if decision.how == "new":
             self.distinct += 1
-            if self.settings.reaches("program"):
-                self.progress.stage("program", self.distinct)
+            for stage in BUILDING:
+                if self.settings.reaches(stage):
+                    self.progress.stage(stage, self.distinct)
         else:
             kept = self.merged_tasks.setdefault(decision.env_id, [])
             if len(kept) < self.settings.max_seed_tasks:

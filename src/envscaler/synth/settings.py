@@ -13,6 +13,8 @@ from envscaler.record import Record
 Stage = Literal["discover", "design", "program", "assess", "scenarios"]
 STAGES: tuple[Stage, ...] = ("discover", "design", "program", "assess", "scenarios")
 """Stages in their order; `until` names the last one that is carried out."""
+BUILDING: tuple[Stage, ...] = ("program", "assess", "scenarios")
+"""Stages that one environment goes through after another."""
 
 
 class SynthSettings(Record):
