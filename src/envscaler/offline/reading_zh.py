@@ -98,9 +98,10 @@ def read_task(text: str, language: Language = LANGUAGE) -> Reading | None:
         return None
     has_id = _ID.search(text) is not None
     best: tuple[int, str, _Thing] | None = None
-    for clause in clauses:
+    for place, clause in enumerate(clauses):
+        following = clauses[place + 1] if place + 1 < len(clauses) else ()
         for thing in _things(clause):
-            cue = _cue(clause, thing, has_id=has_id)
+            cue = _cue(clause, thing, following, has_id=has_id)
             if cue is not None and (best is None or cue[0] < best[0]):
                 best = (*cue, thing)
     if best is None:
@@ -122,7 +123,7 @@ def _reading(thing: _Thing, clauses: Sequence[Sequence[_Token]], why: str, langu
     qualified = " ".join([*(lexicon()["qualifiers"][word] for word in thing.qualifiers), nouns()[thing.head]])
     said = "".join(thing.qualifiers) + thing.head
     if not thing.qualifiers:
-        qualified = entry.alone or qualified
+        qualified = lexicon()["english"].get(said) or entry.alone or qualified
         said = lexicon()["alone"].get(said, said)
     named = (acts().get(token.word) for clause in clauses for token in clause)
     roles = lexicon()["roles"]
@@ -153,26 +154,37 @@ def _tokens(clause: str) -> tuple[_Token, ...]:
 def _things(clause: Sequence[_Token]) -> Iterator[_Thing]:
     """The things that a clause names; one that could also be a verb counts if it stands where nouns stand."""
     for index, token in enumerate(clause):
-        if token.word not in nouns():
-            continue
-        after = clause[index + 1] if index + 1 < len(clause) else None
-        if after is not None and after.start == token.end and after.word in nouns() and after.word not in acts():
-            # The last noun of several is the head.
+        if token.word not in nouns() or _is_only_said_of_another(clause, index):
             continue
         qualifiers = _qualifiers(clause, index)
-        before = clause[index - 1 - len(qualifiers)] if index > len(qualifiers) else None
-        sure = token.word not in acts() or bool(qualifiers) or _takes_noun(before, token)
+        sure = token.word not in acts() or bool(qualifiers) or _takes_noun(clause, index)
         start = token.start - sum(map(len, qualifiers))
         yield _Thing(token.word, qualifiers, start, token.end, sure)
 
 
-def _takes_noun(before: _Token | None, token: _Token) -> bool:
-    """Whether the word before is one after which a noun follows."""
-    if before is None:
-        return False
-    if before.word in _words("objects") | _words("mine") | _words("determiners"):
+def _is_only_said_of_another(clause: Sequence[_Token], index: int) -> bool:
+    """Whether a noun belongs to another one: “门票订单”, “项目的里程碑”, but “签证材料” are about the visa."""
+    before = [token for token in clause[:index] if token.end == clause[index].start]
+    if clause[index].word in _words("generic") and before and before[0].word in nouns():
         return True
-    return before.word in acts() and before.end == token.start
+    after = clause[index + 1 : index + 3]
+    end = clause[index].end
+    if after and after[0].word == "的" and after[0].start == end:
+        end, after = after[0].end, after[1:]
+    if not after or after[0].start != end:
+        return False
+    return after[0].word in nouns() and after[0].word not in acts() and after[0].word not in _words("generic")
+
+
+def _takes_noun(clause: Sequence[_Token], index: int) -> bool:
+    """Whether what stands before a word is followed by a noun."""
+    before = [token for token in clause[:index] if token.end == clause[index].start]
+    adjacent = _words("objects") | _words("mine") | _words("determiners") | acts().keys()
+    if before and before[0].word in adjacent:
+        return True
+    # “把下周的预约取消”: the object has a verb after it.
+    later = any(token.word in acts() for token in clause[index + 1 :])
+    return later and any(token.word in _words("objects") for token in clause[:index])
 
 
 def _qualifiers(clause: Sequence[_Token], index: int) -> tuple[str, ...]:
@@ -184,21 +196,32 @@ def _qualifiers(clause: Sequence[_Token], index: int) -> tuple[str, ...]:
     return (before.word,) if fits else ()
 
 
-def _cue(clause: Sequence[_Token], thing: _Thing, *, has_id: bool) -> tuple[int, str] | None:
+def _cue(
+    clause: Sequence[_Token], thing: _Thing, following: Sequence[_Token], *, has_id: bool
+) -> tuple[int, str] | None:
     """Why a thing is something that is kept: the strongest reason, with its rank."""
     others = [token for token in clause if token.end <= thing.start or token.start >= thing.end]
     before = [acts()[token.word] for token in others if token.word in acts() and token.end <= thing.start]
     after = [acts()[token.word] for token in others if token.word in acts() and token.start >= thing.end]
-    asked = any(token.word in _words("requests") | _words("objects") for token in others)
-    if not thing.sure:
-        # “帮我预约……”: nothing else is named than what the verb itself makes.
-        return (4, "要求办理系统中保存的事项") if asked and acts()[thing.head] != "read" else None
-    if before and before[-1] != "read":
-        return 0, "要求改动系统中保存的内容"
-    if asked and any(act != "read" for act in after):
-        return 1, "要求改动系统中保存的内容"
-    if any(token.word in _words("mine") for token in others if token.end <= thing.start):
-        return 2, "涉及用户自己保存在某处的内容"
-    if (before or after) and has_id:
-        return 3, "按编号查询保存的内容"
+    asked = _asks(others)
+    if thing.sure:
+        if before and before[-1] != "read":
+            return 0, "要求改动系统中保存的内容"
+        if asked and any(act != "read" for act in after):
+            return 1, "要求改动系统中保存的内容"
+        if any(token.word in _words("mine") for token in others if token.end <= thing.start):
+            return 2, "涉及用户自己保存在某处的内容"
+        if (before or after) and has_id:
+            return 3, "按编号查询保存的内容"
+        # “试剂快过期了，请重新订购”: what is to be done stands in a clause of its own.
+        orders = [acts()[token.word] for token in following if token.word in acts()]
+        if _asks(following) and not any(_things(following)) and any(act != "read" for act in orders):
+            return 4, "要求改动系统中保存的内容"
+    # “帮我预约……”: nothing else is named than what the verb itself makes.
+    if asked and acts().get(thing.head, "read") != "read":
+        return 5, "要求办理系统中保存的事项"
     return None
+
+
+def _asks(tokens: Sequence[_Token]) -> bool:
+    return any(token.word in _words("requests") | _words("objects") for token in tokens)
