@@ -1,6 +1,6 @@
-"""Finds the queries by which an agent learns the id of a record that a task names by its label.
+"""Finds the queries by which an agent learns the id of a record that a task names, and which records a group has.
 
-A label is all that the task gives away; which records need an id is `plans`' business.
+A label or a common property is all that the task gives away; which records need an id is the caller's business.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from functools import lru_cache
 from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan
 from envscaler.offline.interpret import interpret, tool_parameter
 from envscaler.offline.labels import Name, names
+from envscaler.offline.selections import Selection
 from envscaler.offline.wording import Wording
 from envscaler.scenario import Binding, SolutionCall
 from envscaler.state import JsonValue, State
@@ -21,41 +22,134 @@ _DEPTH = 3
 class Lookups:
     """The calls of a plan so far and the records whose ids they have brought to light."""
 
-    def __init__(self, blueprint: Blueprint, wording: Wording) -> None:
+    def __init__(self, blueprint: Blueprint, wording: Wording, *, broad: bool = False) -> None:
+        """
+        Args:
+            broad: list rather than search where both show a record.
+        """
         self.blueprint = blueprint
         self.wording = wording
+        self.broad = broad
         self.calls: list[SolutionCall] = []
         self.known: dict[tuple[str, str], Binding] = {}
         """(entity, id) → where an earlier result holds the id."""
+        self.rows: dict[tuple[str, str], Binding] = {}
+        """(entity, id) → where an earlier result holds the whole record."""
+        self._names: tuple[State, dict[str, dict[str, Name]]] | None = None
 
     def fork(self) -> Lookups:
         """A copy to try a goal with."""
-        other = Lookups(self.blueprint, self.wording)
+        other = Lookups(self.blueprint, self.wording, broad=self.broad)
         other.calls = list(self.calls)
         other.known = dict(self.known)
+        other.rows = dict(self.rows)
+        other._names = self._names
         return other
 
-    def locate(self, entity: EntityPlan, key: str, state: State, depth: int = 0) -> Binding | None:
-        """Where the id of a record stands, adding the queries that are needed; None if none shows it."""
-        if (entity.name, key) in self.known:
-            return self.known[entity.name, key]
-        name = names(self.blueprint, state, entity, self.wording).get(key)
+    def take(self, other: Lookups) -> None:
+        """What a fork has found becomes our own."""
+        self.calls, self.known, self.rows = other.calls, other.known, other.rows
+
+    def call(self, call: SolutionCall) -> int:
+        """Make a call; its index."""
+        self.calls.append(call)
+        return len(self.calls) - 1
+
+    def show(self, entity: EntityPlan, key: str, row: Binding) -> None:
+        """Note where a record is shown."""
+        self.rows[entity.name, key] = row
+        self.known.setdefault((entity.name, key), Binding(call=row.call, pointer=f"{row.pointer}/{entity.key}"))
+
+    def locate(
+        self, entity: EntityPlan, key: str, state: State, depth: int = 0, *, whole: bool = False
+    ) -> Binding | None:
+        """Where the id of a record stands, adding the queries that are needed; None if none shows it.
+
+        Args:
+            whole: the record itself is needed: its id alone, found in another record, does not do.
+        """
+        found = (self.rows if whole else self.known).get((entity.name, key))
+        if found is not None:
+            return found
+        name = self._named(state, entity).get(key)
         if name is None or depth > _DEPTH:
             return None
-        for operation in lookup_operations(self.blueprint, entity.name):
+        for operation in self._operations(entity):
             attempt = self.fork()
             call = attempt._query(operation, entity, state[entity.container][key], name, state, depth)
             if call is None:
                 continue
-            prediction = interpret(self.blueprint, operation, state, call.arguments)
-            rows = prediction.data if prediction.success and isinstance(prediction.data, list) else []
+            rows = attempt._rows(operation, call, state)
             index = next((index for index, row in enumerate(rows) if row[entity.key] == key), None)
             if index is not None:
-                binding = Binding(call=len(attempt.calls), pointer=f"/data/{index}/{entity.key}")
-                self.calls = [*attempt.calls, call]
-                self.known = {**attempt.known, (entity.name, key): binding}
-                return binding
+                attempt.show(entity, key, Binding(call=attempt.call(call), pointer=f"/data/{index}"))
+                self.take(attempt)
+                return (self.rows if whole else self.known)[entity.name, key]
         return None
+
+    def survey(self, selection: Selection, state: State) -> bool:
+        """Add a query that shows all records of which some are selected; False if there is none.
+
+        What the query cannot filter by, whoever reads its result has to.
+        """
+        entity = selection.entity
+        fitting = set(selection.fitting(state))
+        attempts: list[tuple[int, int, Lookups, SolutionCall, list[dict[str, JsonValue]]]] = []
+        for operation in lookup_operations(self.blueprint, entity.name):
+            attempt = self.fork()
+            call = attempt._survey_call(operation, selection, state)
+            if call is None:
+                continue
+            rows = attempt._rows(operation, call, state)
+            if fitting <= {str(row[entity.key]) for row in rows}:
+                attempts.append((len(attempt.calls), len(rows), attempt, call, rows))
+        if not attempts:
+            return False
+        *_, attempt, call, rows = min(attempts, key=lambda entry: entry[:2])
+        number = attempt.call(call)
+        for index, row in enumerate(rows):
+            if row[entity.key] in fitting:
+                attempt.show(entity, str(row[entity.key]), Binding(call=number, pointer=f"/data/{index}"))
+        self.take(attempt)
+        return True
+
+    def _survey_call(self, operation: OperationPlan, selection: Selection, state: State) -> SolutionCall | None:
+        arguments: dict[str, JsonValue] = {}
+        bindings: dict[str, Binding] = {}
+        for condition in selection.filters:
+            # Who a group belongs to has to be known, whether or not the query filters by it.
+            if condition.relation == "of":
+                owner = self.blueprint.entity(condition.field.ref or "")
+                if self.locate(owner, str(condition.value), state) is None:
+                    return None
+        exact = {c.field.name: c for c in selection.filters if c.relation in {"is", "of"}}
+        for param in operation.params:
+            parameter = tool_parameter(self.blueprint, param)
+            matched = exact.get(parameter)
+            if matched is None:
+                if not param.optional:
+                    return None
+                continue
+            arguments[parameter] = matched.value
+            if matched.relation == "of":
+                bindings[f"/{parameter}"] = self.known[matched.field.ref or "", str(matched.value)]
+        return SolutionCall(name=operation.name, arguments=arguments, bindings=bindings)
+
+    def _operations(self, entity: EntityPlan) -> tuple[OperationPlan, ...]:
+        operations = lookup_operations(self.blueprint, entity.name)
+        return operations[::-1] if self.broad else operations
+
+    def _named(self, state: State, entity: EntityPlan) -> dict[str, Name]:
+        if self._names is None or self._names[0] is not state:
+            self._names = (state, {})
+        known = self._names[1]
+        if entity.name not in known:
+            known[entity.name] = names(self.blueprint, state, entity, self.wording)
+        return known[entity.name]
+
+    def _rows(self, operation: OperationPlan, call: SolutionCall, state: State) -> list[dict[str, JsonValue]]:
+        prediction = interpret(self.blueprint, operation, state, call.arguments)
+        return prediction.data if prediction.success and isinstance(prediction.data, list) else []
 
     def _query(
         self,

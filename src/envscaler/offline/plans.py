@@ -1,49 +1,61 @@
-"""Goals that can be reached one after the other from a state, and the calls that reach them.
+"""Goals that can be reached one after the other from a state, the calls that reach them, and other calls that do.
 
-Every goal changes the state, none undoes an earlier one, and every call succeeds in the interpreter. How a goal reads
-in a task is `tasks`' business, how its outcome is checked `checks`'.
+Every plan changes the state, no goal undoes or decides another one, and every call succeeds in the interpreter. How
+goals read in a task is `tasks`' business, how their outcome is checked `checks`'.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from random import Random
 
-from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan, ParamPlan
-from envscaler.offline.expression import CLOCK
-from envscaler.offline.interpret import interpret, tool_parameter
-from envscaler.offline.labels import Name, label, names, path_value
-from envscaler.offline.lookups import Lookups, lookup_operations
-from envscaler.offline.search import Search
-from envscaler.offline.values import PLACEHOLDER, Maker
+from envscaler.offline.alternatives import alternatives_of, outcome
+from envscaler.offline.blueprint import Blueprint, OperationPlan
+from envscaler.offline.carrying import Carried, Carrier
+from envscaler.offline.conditional_goals import conditional
+from envscaler.offline.goals import (
+    Evidence,
+    Goal,
+    Proposal,
+    Step,
+    clash,
+    contents_of,
+    evidence_of,
+)
+from envscaler.offline.group_goals import chosen, enumerated, group
+from envscaler.offline.interpret import interpret
+from envscaler.offline.labels import label
+from envscaler.offline.single_goals import forbidden, looked_up, plain
+from envscaler.offline.situation import Situation
 from envscaler.offline.wording import Wording
-from envscaler.scenario import Binding, SolutionCall
-from envscaler.state import JsonValue, State
+from envscaler.scenario import SolutionCall
+from envscaler.state import State, text_digest
 
-_TRIES = 4
-"""Sets of arguments tried for one operation before another one is taken."""
-_FOLLOW_UP = 0.5
-"""How often a goal uses a record that an earlier goal created, where it can."""
+MOST_CALLS = 15
+_GRADES = (4, 7, 1, 5, 9, 3, 6, 12, 8, 2, 10, 5)
+"""Calls aimed at, by the index of the scenario: easy and hard ones in turn."""
+_MOST_GOALS = 6
+_PROPOSALS = 4
+"""Proposals tried for one kind and one operation."""
+_OPERATIONS = 6
+"""Operations tried for one kind."""
 
-Evidence = tuple[str, str, str | None]
-"""Entity, id and field that a goal changed; no field: the record was created or deleted."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """One wish: an operation with arguments for which it succeeds."""
-
-    operation: OperationPlan
-    wish: str
-    """The wish as a clause in the imperative."""
-    records: tuple[tuple[str, str], ...]
-    """(entity, id) of the records that it names."""
-    evidence: frozenset[Evidence]
-    """What it changed, time stamps and counters left aside."""
-    after: State
-    """The state once it is reached."""
+Proposer = Callable[[Situation, OperationPlan], Iterator[Proposal]]
+_KINDS: tuple[Proposer, ...] = (chosen, conditional, group, forbidden, looked_up, enumerated, plain)
+"""The first goal's kind, by the index of the scenario."""
+_LATER: tuple[tuple[Proposer, int], ...] = (
+    (plain, 6),
+    (chosen, 2),
+    (conditional, 2),
+    (group, 2),
+    (looked_up, 1),
+    (enumerated, 1),
+    (forbidden, 1),
+)
+"""Kinds of further goals, with weights."""
 
 
 @dataclass
@@ -52,140 +64,182 @@ class Plan:
 
     goals: list[Goal] = field(default_factory=list)
     calls: tuple[SolutionCall, ...] = ()
+    alternatives: tuple[tuple[SolutionCall, ...], ...] = ()
+    """Other calls that come to the same, but for ids of new records and time stamps."""
 
     def final(self, initial: State) -> State:
         """The state at the end."""
         return self.goals[-1].after if self.goals else initial
 
+    @property
+    def spared(self) -> frozenset[Evidence]:
+        """What a wrong decision would change."""
+        return frozenset(mark for goal in self.goals for mark in goal.proposal.spared)
 
-def make_plan(blueprint: Blueprint, state: State, rng: Random, wording: Wording) -> Plan:
-    """A plan of one to four goals; an empty one if no operation that people ask for can succeed."""
-    return _Planner(blueprint, state, rng, wording).plan()
+    @property
+    def partly(self) -> bool:
+        """Whether a rule stands against a part of what is wished, without the wish saying so."""
+        return any(goal.proposal.kind in {"forbidden", "group"} and goal.proposal.refused for goal in self.goals)
 
 
-def evidence_of(blueprint: Blueprint, before: State, after: State) -> frozenset[Evidence]:
-    """What differs between two states, time stamps and counters left aside."""
-    out: set[Evidence] = set()
-    for entity in blueprint.entities:
-        old, new = before[entity.container], after[entity.container]
-        if old is new:
-            continue
-        out |= {(entity.name, key, None) for key in old.keys() ^ new.keys()}
-        for key in old.keys() & new.keys():
-            if old[key] is not new[key]:
-                out |= {
-                    (entity.name, key, plan.name)
-                    for plan in entity.fields
-                    if not plan.stamp and old[key].get(plan.name) != new[key].get(plan.name)
-                }
-    return frozenset(out)
+def make_plan(blueprint: Blueprint, state: State, rng: Random, wording: Wording, *, index: int | None = None) -> Plan:
+    """A plan of at most fifteen calls; an empty one if no operation that people ask for can succeed.
+
+    Args:
+        index: which scenario it is for: length and kind of goals are spread over them; None draws it.
+    """
+    number = rng.randrange(len(_GRADES) * len(_KINDS)) if index is None else index
+    # Environments do not all begin with the same kind.
+    number += int(text_digest(blueprint.slug)[:4], 16)
+    return _Planner(blueprint, state, rng, wording).plan(_GRADES[number % len(_GRADES)], _KINDS[number % len(_KINDS)])
 
 
 class _Planner:
     def __init__(self, blueprint: Blueprint, state: State, rng: Random, wording: Wording) -> None:
         self.blueprint = blueprint
         self.initial = state
-        self.state = state
         self.rng = rng
         self.wording = wording
-        self.maker = Maker(blueprint, rng, state[CLOCK])
-        self.lookups = Lookups(blueprint, wording)
         self.goals: list[Goal] = []
-        self._names: dict[str, dict[str, Name]] = {}
+        self.carrier = Carrier(blueprint, wording, state)
+        self.limit = MOST_CALLS
 
-    def plan(self) -> Plan:
-        wanted = self.rng.choices((1, 2, 3, 4), (2, 4, 4, 2))[0]
-        operations = [op for op in self.blueprint.operations if op.effect == "update" and self._phrases(op)]
-        misses = 0
-        while len(self.goals) < wanted and misses < 2 and operations:
-            if not self._add_goal(self._ordered(operations)):
-                misses += 1
-        return Plan(self.goals, tuple(self.lookups.calls))
+    def plan(self, grade: int, first: Proposer) -> Plan:
+        self.limit = grade
+        if grade <= 2:
+            first = plain
+        # The kind in question comes first where it leads to a plan at all; a short plan may need a call more.
+        for proposers, allowance in (((first,), 2), ((plain,), 1), ((plain,), 4), ((first, plain), MOST_CALLS)):
+            self.limit = min(MOST_CALLS, grade + allowance) if grade > 2 or allowance > 1 else grade
+            if any(self._add(proposer) for proposer in proposers):
+                break
+        self.limit = min(MOST_CALLS, max(grade + 1, len(self.carrier.calls)))
+        kinds = self._later()
+        for proposer in islice(kinds, 2 * _MOST_GOALS):
+            # A wish that comes to nothing cannot be the only one.
+            alone = not any(goal.evidence for goal in self.goals)
+            if not alone and (len(self.goals) >= _MOST_GOALS or len(self.carrier.calls) >= grade):
+                break
+            self._add(plain if alone else proposer)
+        if not any(goal.evidence for goal in self.goals):
+            return Plan()
+        self._mix()
+        calls = self.carrier.calls
+        return Plan(self.goals, calls, alternatives_of(self.blueprint, self.wording, self.initial, self.goals, calls))
 
-    def _ordered(self, operations: Sequence[OperationPlan]) -> list[OperationPlan]:
+    def _later(self) -> Iterator[Proposer]:
+        proposers, weights = zip(*_LATER, strict=True)
+        while True:
+            yield self.rng.choices(proposers, weights)[0]
+
+    def _mix(self) -> None:
+        """Put wishes that nothing is done for among the others, so that their place does not give them away."""
+        idle = [goal for goal in self.goals if not goal.proposal.steps]
+        rest = [goal for goal in self.goals if goal.proposal.steps]
+        for goal in idle:
+            place = self.rng.randint(0, len(rest) - 1) if rest else 0
+            before = rest[place - 1].after if place else self.initial
+            rest.insert(place, Goal(goal.proposal, goal.evidence, goal.created, before))
+        carrier = Carrier(self.blueprint, self.wording, self.initial)
+        if idle and all(carrier.follow(goal) for goal in rest):
+            self.goals, self.carrier = rest, carrier
+
+    def _add(self, proposer: Proposer) -> bool:
+        situation = Situation(
+            self.blueprint,
+            self.initial,
+            self.carrier.state,
+            self.rng,
+            self.wording,
+            self.goals,
+            self.carrier.lookups.known.keys(),
+        )
+        operations = self._ordered(situation.asked_for(), short=self.limit <= 2)
+        most = len(operations) if proposer is plain else _OPERATIONS
+        proposals = chain.from_iterable(
+            islice(proposer(situation, operation), _PROPOSALS) for operation in operations[:most]
+        )
+        return any(self._accept(proposal) for proposal in proposals)
+
+    def _ordered(self, operations: Sequence[OperationPlan], *, short: bool) -> list[OperationPlan]:
         """Operations in drawn order, those used already last, more demanding ones more often first."""
-        used = Counter(goal.operation.name for goal in self.goals)
+        used = Counter(step.operation.name for goal in self.goals for step in goal.proposal.steps)
+        drawn = {op.name: self.rng.random() ** (1 / (1 + min(3, len(op.requires)))) for op in operations}
         return sorted(
             operations,
-            key=lambda op: (used[op.name], -(self.rng.random() ** (1 / (1 + min(3, len(op.requires)))))),
+            key=lambda op: (
+                used[op.name],
+                sum(param.ref is not None for param in op.params) if short else 0,
+                -drawn[op.name],
+            ),
         )
 
-    @staticmethod
-    def _phrases(operation: OperationPlan) -> list[str]:
-        """Ways of asking that leave out nothing that the operation needs."""
-        needed = {param.name for param in operation.params if not param.optional}
-        return [phrase for phrase in operation.ask if needed <= _named(phrase)]
+    # -- what fits ------------------------------------------------------------------------------------------
 
-    def _add_goal(self, operations: Sequence[OperationPlan]) -> bool:
-        return any(self._reach(operation) for operation in operations)
-
-    def _reach(self, operation: OperationPlan) -> bool:
-        phrase = self.rng.choice(self._phrases(operation))
-        search = Search(
-            operation,
-            self.state,
-            self.maker,
-            include={param.name for param in operation.params if param.optional and param.name in _named(phrase)},
-            candidates=self._candidates,
-        )
-        for tried, arguments in enumerate(search.found()):
-            if self._accept(operation, phrase, arguments):
-                return True
-            if tried + 1 >= _TRIES:
-                break
-        return False
-
-    def _candidates(self, param: ParamPlan) -> list[str]:
-        """Records that can be named and found: those of earlier goals where one follows up, else fresh ones first."""
-        entity = self.blueprint.entity(param.ref or "")
-        named = self._named(entity)
-        keys = [key for key in named if key in self.state[entity.container]]
-        self.rng.shuffle(keys)
-        if not lookup_operations(self.blueprint, entity.name):
-            keys = [key for key in keys if (entity.name, key) in self.lookups.known]
-        used = {record for goal in self.goals for record in goal.records}
-        follow_up = self.rng.random() < _FOLLOW_UP
-        initial = self.initial[entity.container]
-        return sorted(
-            keys,
-            key=lambda key: (not (follow_up and key not in initial), (entity.name, key) in used),
-        )
-
-    def _named(self, entity: EntityPlan) -> dict[str, Name]:
-        if entity.name not in self._names:
-            self._names[entity.name] = names(self.blueprint, self.state, entity, self.wording)
-        return self._names[entity.name]
-
-    def _accept(self, operation: OperationPlan, phrase: str, arguments: dict[str, JsonValue]) -> bool:
-        """Take the goal into the plan unless it changes nothing to be seen, hides an earlier one or cannot be found."""
-        prediction = interpret(self.blueprint, operation, self.state, arguments)
-        if not prediction.success:
+    def _accept(self, proposal: Proposal) -> bool:
+        """Take a goal into the plan unless it cannot be reached, told apart or kept apart from the others."""
+        if any(proposal.wish == goal.wish for goal in self.goals):
             return False
-        evidence = evidence_of(self.blueprint, self.state, prediction.state)
-        if not self._visible(evidence, prediction.state) or not self._distinct(prediction.state):
+        carried = self.carrier.attempt(proposal)
+        if carried is None or len(carried.lookups.calls) > self.limit:
             return False
-        lookups = self.lookups.fork()
-        bindings: dict[str, Binding] = {}
-        records: list[tuple[str, str]] = []
-        for param in operation.params:
-            parameter = tool_parameter(self.blueprint, param)
-            if param.ref is None or arguments.get(parameter) is None:
-                continue
-            binding = lookups.locate(self.blueprint.entity(param.ref), arguments[parameter], self.state)
-            if binding is None:
-                return False
-            bindings[f"/{parameter}"] = binding
-            records.append((param.ref, arguments[parameter]))
-        wish = self._wish(operation, phrase, arguments)
-        if wish is None:
+        evidence = evidence_of(self.blueprint, self.carrier.state, carried.after)
+        if bool(evidence) is not bool(proposal.steps) or not (evidence or proposal.spared):
             return False
-        self._learn(lookups, prediction.data, prediction.state)
-        lookups.calls.append(SolutionCall(name=operation.name, arguments=arguments, bindings=bindings))
-        self.lookups = lookups
-        self.goals.append(Goal(operation, wish, tuple(records), evidence, prediction.state))
-        self.state = prediction.state
-        self._names.clear()
+        goal = Goal(proposal, evidence, carried.created, carried.after)
+        if len(proposal.steps) > 1 and not self._independent(proposal):
+            return False
+        if not self._apart(goal) or not self._refused(goal):
+            return False
+        if evidence and not (self._visible(evidence, carried.after) and self._distinct(carried)):
+            return False
+        self.carrier.accept(carried)
+        self.goals.append(goal)
         return True
+
+    def _independent(self, proposal: Proposal) -> bool:
+        """Whether the steps come to the same in the other order, and to something else without any one of them."""
+        steps = proposal.steps
+
+        def reached(chosen: Sequence[Step]) -> str | None:
+            state = self.carrier.state
+            for step in chosen:
+                prediction = interpret(self.blueprint, step.operation, state, step.arguments)
+                if not prediction.success:
+                    return None
+                state = prediction.state
+            return outcome(self.blueprint, self.carrier.state, state)
+
+        whole = reached(steps)
+        return whole == reached(steps[::-1]) and all(
+            reached([*steps[:index], *steps[index + 1 :]]) != whole for index in range(len(steps))
+        )
+
+    def _apart(self, new: Goal) -> bool:
+        """Whether no goal changes what decides another one, or what another one must leave as it is."""
+        for goal in self.goals:
+            for one, other in ((goal, new), (new, goal)):
+                if clash(one.proposal.reads, other.evidence):
+                    return False
+                changed = {(entity, key) for entity, key, _ in other.evidence}
+                if any((entity, key) in changed for entity, key, _ in one.proposal.spared):
+                    return False
+                if any(record in one.proposal.records for record in other.proposal.records) and not (
+                    one.proposal.steps and other.proposal.steps
+                ):
+                    return False
+        return True
+
+    def _refused(self, new: Goal) -> bool:
+        """Whether what rules stand against stays refused, whichever goals were reached before."""
+        goals = [*self.goals, new]
+        states = [self.initial, *(goal.after for goal in goals)]
+        return all(
+            interpret(self.blueprint, step.operation, state, step.arguments).violated is not None
+            for goal in goals
+            for step in goal.proposal.refused
+            for state in (states if goal is new else states[-1:])
+        )
 
     def _visible(self, evidence: frozenset[Evidence], after: State) -> bool:
         """Whether every goal, the new one too, leaves at the end a mark of its own that was not there at the start."""
@@ -193,7 +247,7 @@ class _Planner:
         if not evidence & overall:
             return False
         later: set[Evidence] = set(evidence)
-        for goal in reversed(self.goals):
+        for goal in reversed([goal for goal in self.goals if goal.evidence]):
             own = goal.evidence & overall
             # What a later goal changed again no longer shows that this one was reached.
             if not own - later:
@@ -201,65 +255,23 @@ class _Planner:
             later |= goal.evidence
         return True
 
-    def _distinct(self, after: State) -> bool:
+    def _distinct(self, carried: Carried) -> bool:
         """Whether each record created so far is told apart from all others by its label and by its contents."""
-        for entity in self.blueprint.created:
+        after = carried.after
+        for name in {entity for entity, _ in carried.created}:
+            entity = self.blueprint.entity(name)
             rows = after[entity.container]
             new = [key for key in rows if key not in self.initial[entity.container]]
-            fresh = [key for key in new if key not in self.state[entity.container]]
-            if not fresh:
-                continue
             labels = Counter(
                 text.casefold()
                 for row in rows.values()
                 if (text := label(self.blueprint, after, entity, row, self.wording)) is not None
             )
             contents = Counter(contents_of(entity, rows[key]) for key in new)
-            for key in fresh:
+            for key in (key for kind, key in carried.created if kind == name and key in rows):
                 text = label(self.blueprint, after, entity, rows[key], self.wording)
                 if contents[contents_of(entity, rows[key])] > 1:
                     return False
                 if entity.title is not None and (text is None or labels[text.casefold()] > 1):
                     return False
         return True
-
-    def _learn(self, lookups: Lookups, returned: JsonValue, after: State) -> None:
-        """Note the id of a created record where the call's result shows it."""
-        if not isinstance(returned, dict):
-            return
-        for entity in self.blueprint.created:
-            key = str(returned.get(entity.key))
-            if key in after[entity.container] and key not in self.state[entity.container]:
-                lookups.known[entity.name, key] = Binding(call=len(lookups.calls), pointer=f"/data/{entity.key}")
-
-    def _wish(self, operation: OperationPlan, phrase: str, arguments: dict[str, JsonValue]) -> str | None:
-        """The phrase with labels and values put in; None if a part of it has no value."""
-        parts: dict[str, str] = {}
-        for path in PLACEHOLDER.findall(phrase):
-            head, _, rest = path.partition(".")
-            param = operation.param(head)
-            if param is None:
-                return None
-            value = arguments.get(tool_parameter(self.blueprint, param), param.default)
-            if value is None:
-                return None
-            if param.ref is None:
-                spoken = self.wording.spoken(value, param.type)
-                parts[path] = spoken.replace("_", " ") if param.enum is not None else spoken
-                continue
-            entity = self.blueprint.entity(param.ref)
-            if rest:
-                record = self.state[entity.container][value]
-                parts[path] = self.wording.spoken(*path_value(self.blueprint, self.state, entity, record, rest))
-            else:
-                parts[path] = self._named(entity)[value].text
-        return PLACEHOLDER.sub(lambda match: parts[match.group(1)], phrase)
-
-
-def contents_of(entity: EntityPlan, record: dict[str, JsonValue]) -> str:
-    """What a record holds beside its id and its time stamps."""
-    return repr([record.get(plan.name) for plan in entity.fields if not plan.stamp])
-
-
-def _named(phrase: str) -> set[str]:
-    return {path.partition(".")[0] for path in PLACEHOLDER.findall(phrase)}

@@ -108,7 +108,7 @@ class Search:
         values = [*edges, *drawn] if self.edges_first else [*drawn, *edges]
         distinct: list[Any] = []
         for value in values:
-            if value not in distinct and value_fault(param, value) is None:
+            if value not in distinct and value_fault(param, value, self.maker.blueprint.language) is None:
                 distinct.append(value)
         return distinct
 

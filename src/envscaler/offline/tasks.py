@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
 from random import Random
 
 from envscaler.errors import ReplyError
@@ -37,6 +36,7 @@ class Draft:
 
     task: str
     plan: tuple[SolutionCall, ...]
+    alternatives: tuple[tuple[SolutionCall, ...], ...]
     profile: UserProfile
     checks: tuple[Check, ...]
 
@@ -56,7 +56,9 @@ def write_task(blueprint: Blueprint, inputs: WriteTaskInputs) -> WriteTaskReply:
         raise ReplyError("no operation that people ask for can succeed in this state")
     if chosen.task in inputs.earlier:
         chosen = next((draft for draft in drafts if draft.task not in inputs.earlier), chosen)
-    return WriteTaskReply(plan=chosen.plan, task=chosen.task, user_profile=chosen.profile)
+    return WriteTaskReply(
+        plan=chosen.plan, alternatives=chosen.alternatives, task=chosen.task, user_profile=chosen.profile
+    )
 
 
 def write_checklist(blueprint: Blueprint, inputs: WriteChecklistInputs) -> WriteChecklistReply:
@@ -115,14 +117,15 @@ def _drafted(source: _Source) -> Draft | None:
     said = wording(source.language)
     blueprint = source.blueprint
     rng = Random(f"{blueprint.slug}/{source.state_digest}/{source.seed}/{source.index}/{source.number}")
-    plan = make_plan(blueprint, source.state, rng, said)
+    plan = make_plan(blueprint, source.state, rng, said, index=source.index)
     if not plan.goals:
         return None
     return Draft(
         task=_task_text(blueprint, plan, rng, said),
         plan=plan.calls,
+        alternatives=plan.alternatives,
         profile=_profile(blueprint, plan, rng, said),
-        checks=make_checks(blueprint, source.state, plan.final(source.state), said),
+        checks=make_checks(blueprint, source.state, plan.final(source.state), said, spared=plan.spared),
     )
 
 
@@ -141,6 +144,8 @@ def _task_text(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> 
             sentences.append(said.say("last", rng, wish=wish))
         else:
             sentences.append(middle[position % len(middle)].format(wish=wish))
+    if plan.partly:
+        sentences.append(said.say("leave_out", rng))
     sentences.append(said.say("closing", rng))
     return said.joined(sentences)
 
@@ -152,10 +157,12 @@ def _uncapitalised(text: str) -> str:
 def _profile(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> UserProfile:
     """The opening names the concern only; the facts together hold the whole task, in its order."""
     concern = _concern(blueprint, plan)
-    facts = chain(
-        [said.say("fact_first", rng, wish=plan.goals[0].wish)],
-        (said.say("fact_next", rng, wish=goal.wish) for goal in plan.goals[1:]),
-    )
+    facts = [
+        said.say("fact_next" if position else "fact_first", rng, wish=goal.wish)
+        for position, goal in enumerate(plan.goals)
+    ]
+    if plan.partly:
+        facts.append(said.say("leave_out", rng))
     return UserProfile(
         opening=said.say("user_opening", rng, plural=concern.plural),
         facts=tuple(facts),
@@ -165,5 +172,6 @@ def _profile(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> Us
 
 def _concern(blueprint: Blueprint, plan: Plan) -> EntityPlan:
     goal = plan.goals[0]
-    changed = sorted(goal.evidence, key=lambda mark: (mark[2] is not None, mark[0], mark[1], mark[2] or ""))
-    return blueprint.entity(changed[0][0])
+    about = goal.evidence or goal.proposal.spared
+    changed = min(about, key=lambda mark: (mark[2] is not None, mark[0], mark[1], mark[2] or ""))
+    return blueprint.entity(changed[0])

@@ -1,0 +1,280 @@
+"""Wishes that the state decides: if something is so, the one thing is to be done, otherwise another or nothing.
+
+Both branches are said, and only a query tells which of them is right.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from envscaler.offline.blueprint import EntityPlan, OperationPlan, ParamPlan
+from envscaler.offline.expression import FUNCTIONS, parse
+from envscaler.offline.goals import Evidence, Proposal, Read, Step, would_change
+from envscaler.offline.lookups import lookup_operations
+from envscaler.offline.selections import Filter, Relation, Selection, is_noun, noun_of, spoken
+from envscaler.offline.situation import Situation
+from envscaler.state import JsonValue
+
+_RELEVANT = 0.7
+"""How often a condition is one that a rule of one of the branches is about, where there is such a rule."""
+_OTHERS = 4
+"""Operations looked at for the other branch."""
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """Something that is so or not."""
+
+    text: str
+    holds: bool
+    reading: tuple[str, str] | Selection
+    reads: frozenset[Read]
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """What is done in one of two cases."""
+
+    step: Step
+    param: ParamPlan
+    """The parameter that names the record that the condition is about."""
+    wish: str
+
+
+def conditional(situation: Situation, operation: OperationPlan) -> Iterator[Proposal]:
+    """The operation in the case that is given, another one in the other."""
+    for taken in _branches(situation, operation):
+        entity = situation.blueprint.entity(taken.param.ref or "")
+        key = _record_of(situation, taken)
+        if key not in situation.untouched(entity):
+            continue
+        for other in _others(situation, operation, entity, key):
+            proposal = _between(situation, entity, key, taken, other)
+            if proposal is not None:
+                yield proposal
+        only = _only_if(situation, entity, key, taken)
+        if only is not None:
+            yield only
+
+
+def _branches(situation: Situation, operation: OperationPlan) -> Iterator[_Branch]:
+    phrases = _phrases(situation, operation)
+    for param in situation.references(operation)[: 2 if phrases else 0]:
+        phrase = situation.rng.choice(phrases)
+        for arguments in situation.found(operation, phrase, most=2):
+            wish = situation.wish(operation, phrase, arguments)
+            if wish is not None:
+                yield _Branch(Step(operation, arguments), param, wish)
+
+
+def _phrases(situation: Situation, operation: OperationPlan) -> list[str]:
+    """Ways of asking in one clause."""
+    stops = situation.wording.phrases["clause_stops"]
+    return [phrase for phrase in situation.phrases(operation) if not any(stop in phrase for stop in stops)]
+
+
+def _record_of(situation: Situation, branch: _Branch) -> str:
+    named = {param.name: key for param, (_, key) in zip(_given(branch), situation.records(branch.step), strict=True)}
+    return named[branch.param.name]
+
+
+def _given(branch: _Branch) -> list[ParamPlan]:
+    arguments = branch.step.arguments
+    return [
+        param
+        for param in branch.step.operation.params
+        if param.ref is not None and arguments.get(f"{param.name}_id") is not None
+    ]
+
+
+def _others(situation: Situation, operation: OperationPlan, entity: EntityPlan, key: str) -> Iterator[_Branch]:
+    """What else can be asked for with the record; at best something that would work as well."""
+    operations = [op for op in situation.asked_for() if op.name != operation.name and _phrases(situation, op)]
+    situation.rng.shuffle(operations)
+    for op in islice((op for op in operations if any(p.ref == entity.name for p in op.params)), _OTHERS):
+        for param in situation.references(op):
+            if param.ref != entity.name:
+                continue
+            phrase = situation.rng.choice(_phrases(situation, op))
+            for violate in (None, *range(len(op.requires))):
+                found = situation.found(op, phrase, fixed={param.name: key}, violate=violate, most=1, budget=60)
+                arguments = next(found, None)
+                wish = situation.wish(op, phrase, arguments) if arguments is not None else None
+                if arguments is not None and wish is not None:
+                    yield _Branch(Step(op, arguments), param, wish)
+                    break
+
+
+def _between(situation: Situation, entity: EntityPlan, key: str, taken: _Branch, other: _Branch) -> Proposal | None:
+    wording, rng = situation.wording, situation.rng
+    refused = not situation.allowed(other.step.operation, other.step.arguments)
+    spared = would_change(situation.blueprint, other.step, situation.state)
+    if refused and rng.random() < 0.3:
+        if not spared or situation.outcome(other.step.operation, other.step.arguments).violated is None:
+            return None
+        wish = wording.say("conditional_rules", rng, then=other.wish, otherwise=taken.wish)
+        return _proposal(situation, wish, taken, (entity.name, key), frozenset(), spared, (other.step,))
+    condition = _condition(situation, entity, key, taken, other)
+    if condition is None:
+        return None
+    first, second = (taken, other) if condition.holds else (other, taken)
+    wish = wording.say("conditional", rng, condition=condition.text, then=first.wish, otherwise=second.wish)
+    return _proposal(situation, wish, taken, condition.reading, condition.reads, spared, ())
+
+
+def _only_if(situation: Situation, entity: EntityPlan, key: str, taken: _Branch) -> Proposal | None:
+    """The operation in one case and nothing in the other."""
+    condition = _condition(situation, entity, key, taken, None)
+    if condition is None:
+        return None
+    wish = situation.wording.say("only_if", situation.rng, condition=condition.text, then=taken.wish)
+    if condition.holds:
+        return _proposal(situation, wish, taken, condition.reading, condition.reads, frozenset(), ())
+    spared = would_change(situation.blueprint, taken.step, situation.state)
+    return Proposal(
+        "conditional",
+        wish,
+        (),
+        situation.records(taken.step),
+        (condition.reading,),
+        condition.reads,
+        spared,
+    )
+
+
+def _proposal(
+    situation: Situation,
+    wish: str,
+    taken: _Branch,
+    reading: tuple[str, str] | Selection,
+    reads: frozenset[Read],
+    spared: frozenset[Evidence],
+    refused: tuple[Step, ...],
+) -> Proposal:
+    records = situation.records(taken.step)
+    return Proposal("conditional", wish, (taken.step,), records, (reading,), reads, spared, refused)
+
+
+# -- conditions ---------------------------------------------------------------------------------------------
+
+
+def _condition(
+    situation: Situation, entity: EntityPlan, key: str, taken: _Branch, other: _Branch | None
+) -> _Condition | None:
+    """One that decides between the branches: at best one that a rule of theirs is about."""
+    rng = situation.rng
+    row = situation.state[entity.container][key]
+    ruled = [*_ruled(entity, taken), *(_ruled(entity, other) if other is not None else ())]
+    general = [*_general(situation, entity, row), *ruled]
+    first, second = (ruled, general) if rng.random() < _RELEVANT else (general, ruled)
+    pool = first or second
+    counted = list(_counted(situation, entity, key))
+    if counted and rng.random() < (0.3 if pool else 1.0):
+        return rng.choice(counted)
+    told = situation.named(entity)[key].fields
+    pool = [
+        condition
+        for condition in pool
+        if is_noun(condition.field, situation.wording)
+        and condition.field.name not in told
+        and not _idle(condition, taken, other)
+    ]
+    if not pool:
+        return None
+    condition = rng.choice(pool)
+    text = situation.wording.say(
+        f"condition_{condition.relation}",
+        field=noun_of(condition.field, situation.wording),
+        label=situation.named(entity)[key].text,
+        value=spoken(situation.wording, condition.field, condition.value),
+    )
+    reads: frozenset[Read] = frozenset({(entity.name, key, condition.field.name)})
+    return _Condition(text, condition.fits(row), (entity.name, key), reads)
+
+
+def _idle(condition: Filter, taken: _Branch, other: _Branch | None) -> bool:
+    """Whether a branch gives the very value that is asked about: nobody says that."""
+    branches = (taken, other) if other is not None else (taken,)
+    return condition.relation == "is" and any(
+        value == condition.value for branch in branches for value in branch.step.arguments.values()
+    )
+
+
+_RELATIONS: dict[type[ast.cmpop], tuple[Relation, int]] = {
+    ast.Eq: ("is", 0),
+    ast.NotEq: ("is", 0),
+    ast.Lt: ("below", 0),
+    ast.LtE: ("below", 1),
+    ast.Gt: ("above", 0),
+    ast.GtE: ("above", -1),
+}
+"""The relation that decides the same, and what is added to a whole number for it."""
+
+
+def _ruled(entity: EntityPlan, branch: _Branch) -> Iterator[Filter]:
+    """Conditions that a branch's own rules compare a field of the record with."""
+    for requirement in branch.step.operation.requires:
+        for node in _conjuncts(parse(requirement.when)):
+            match node:
+                case ast.Compare(
+                    left=ast.Attribute(value=ast.Name(id=name), attr=attribute),
+                    ops=[operator],
+                    comparators=[ast.Constant(value=value)],
+                ) if name == branch.param.name and type(operator) in _RELATIONS:
+                    field = entity.field(attribute)
+                    relation, added = _RELATIONS[type(operator)]
+                    if field is None or field.type == "bool" or not isinstance(value, (str, int, float)):
+                        continue
+                    if not added:
+                        yield Filter(field, relation, value)
+                    elif field.type == "int" and isinstance(value, int):
+                        yield Filter(field, relation, value + added)
+
+
+def _conjuncts(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+        return [part for value in node.values for part in _conjuncts(value)]
+    return [node]
+
+
+def _general(situation: Situation, entity: EntityPlan, row: dict[str, JsonValue]) -> Iterator[Filter]:
+    """Conditions on any field of the record, one step from being otherwise."""
+    for field in entity.fields:
+        value = row[field.name]
+        if value is None or field.ref is not None:
+            continue
+        if field.enum is not None:
+            for other in (value, *situation.rng.sample(field.enum, min(2, len(field.enum)))):
+                yield Filter(field, "is", other)
+        elif field.type == "int":
+            yield from (Filter(field, "below", value + step) for step in (0, 1) if value + step > 0)
+            yield from (Filter(field, "above", value - step) for step in (0, 1) if value - step >= 0)
+        elif field.type == "float":
+            whole = float(int(value))
+            yield from (Filter(field, "above", amount) for amount in (whole, whole + 1))
+        elif field.type == "date":
+            yield Filter(field, "before", value)
+            yield Filter(field, "before", FUNCTIONS["add_days"](value, 1))
+            yield Filter(field, "after", FUNCTIONS["add_days"](value, -1))
+
+
+def _counted(situation: Situation, entity: EntityPlan, key: str) -> Iterator[_Condition]:
+    """Whether there is any record of another kind that names this one."""
+    label = situation.named(entity)[key].text
+    for other in situation.blueprint.entities:
+        if not lookup_operations(situation.blueprint, other.name):
+            continue
+        for field in other.fields:
+            if field.ref != entity.name or not is_noun(field, situation.wording):
+                continue
+            owned = Filter(field, "of", key, label)
+            status = next((plan for plan in other.fields if plan.enum is not None), None)
+            for value in status.enum or () if status is not None else ():
+                assert status is not None
+                selection = Selection(other, (owned, Filter(status, "is", value)))
+                reads: frozenset[Read] = frozenset((other.name, None, column) for column in selection.columns)
+                holds = bool(selection.fitting(situation.state))
+                yield _Condition(selection.any_phrase(situation.wording), holds, selection, reads)
