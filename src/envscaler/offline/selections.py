@@ -208,7 +208,7 @@ def filters_of(
         names: entity → id → how people name it; only such records can be referred to.
     """
     rows: dict[str, Row] = state[entity.container]
-    for field in filter(lambda field: is_noun(field, wording), entity.fields):
+    for field in filter(lambda field: is_noun(field, wording) and field.type != "list[str]", entity.fields):
         values = list(dict.fromkeys(row[field.name] for row in rows.values() if row[field.name] is not None))
         if len(values) < 2 and field.enum is None:
             continue
