@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from envscaler.offline.blueprint import Blueprint, EntityPlan
 from envscaler.offline.carrying import Carrier
 from envscaler.offline.goals import Goal
-from envscaler.offline.wording import Wording
+from envscaler.offline.name_book import NameBook
 from envscaler.scenario import SolutionCall
 from envscaler.state import JsonValue, State
 
@@ -19,7 +19,7 @@ _DEPTH = 3
 
 def alternatives_of(
     blueprint: Blueprint,
-    wording: Wording,
+    book: NameBook,
     initial: State,
     goals: Sequence[Goal],
     calls: tuple[SolutionCall, ...],
@@ -28,7 +28,7 @@ def alternatives_of(
     wanted = outcome(blueprint, initial, goals[-1].after)
     found = [calls]
     for order, backwards, broad in _ways(goals):
-        carrier = Carrier(blueprint, wording, initial, broad=broad)
+        carrier = Carrier(blueprint, book, initial, broad=broad)
         if not all(carrier.follow(goal, backwards=backwards) for goal in order):
             continue
         if carrier.calls not in found and outcome(blueprint, initial, carrier.state) == wanted:

@@ -12,8 +12,8 @@ from envscaler.offline.blueprint import Blueprint
 from envscaler.offline.goals import Created, Goal, Proposal, Step, created_between
 from envscaler.offline.interpret import interpret, tool_parameter
 from envscaler.offline.lookups import Lookups
+from envscaler.offline.name_book import NameBook
 from envscaler.offline.selections import Selection
-from envscaler.offline.wording import Wording
 from envscaler.scenario import Binding, SolutionCall
 from envscaler.state import JsonValue, State
 
@@ -30,9 +30,9 @@ class Carried:
 class Carrier:
     """Carries out one goal after the other."""
 
-    def __init__(self, blueprint: Blueprint, wording: Wording, state: State, *, broad: bool = False) -> None:
+    def __init__(self, blueprint: Blueprint, book: NameBook, state: State, *, broad: bool = False) -> None:
         self.blueprint = blueprint
-        self.lookups = Lookups(blueprint, wording, broad=broad)
+        self.lookups = Lookups(blueprint, book, broad=broad)
         self.state = state
         self.renamed: dict[tuple[str, str], str] = {}
         """(entity, id in the goal as it was proposed) → id here."""

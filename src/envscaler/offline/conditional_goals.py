@@ -113,7 +113,7 @@ def _between(situation: Situation, entity: EntityPlan, key: str, taken: _Branch,
     refused = not situation.allowed(other.step.operation, other.step.arguments)
     spared = would_change(situation.blueprint, other.step, situation.state)
     if refused and rng.random() < 0.3:
-        if not spared or situation.outcome(other.step.operation, other.step.arguments).violated is None:
+        if not spared or situation.violated(other.step.operation, other.step.arguments) is None:
             return None
         wish = wording.say("conditional_rules", rng, then=other.wish, otherwise=taken.wish)
         return _proposal(situation, wish, taken, (entity.name, key), frozenset(), spared, (other.step,))

@@ -5,7 +5,6 @@ The planner uses it to find plans, the checking agent to predict what a program 
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,6 +35,23 @@ class Prediction:
 def interpret(blueprint: Blueprint, operation: OperationPlan, state: State, arguments: Mapping[str, Any]) -> Prediction:
     """Predict a call by the tool's parameter names (`book_id`). The given state is never changed."""
     scope = Scope(blueprint, state)
+    refused = _refusal(operation, arguments, scope)
+    if refused is not None:
+        return refused
+    if operation.query is not None:
+        return Prediction(True, state, data=_query(operation, scope))
+    return _update(operation, scope)
+
+
+def refusal(
+    blueprint: Blueprint, operation: OperationPlan, state: State, arguments: Mapping[str, Any]
+) -> Prediction | None:
+    """The prediction of a call that would not succeed; None of one that would, and what that does is not worked out."""
+    return _refusal(operation, arguments, Scope(blueprint, state))
+
+
+def _refusal(operation: OperationPlan, arguments: Mapping[str, Any], scope: Scope) -> Prediction | None:
+    blueprint, state = scope.blueprint, scope.state
     for param in operation.params:
         fault = _bind(param, arguments, scope)
         if fault is not None:
@@ -47,9 +63,7 @@ def interpret(blueprint: Blueprint, operation: OperationPlan, state: State, argu
     for index, requirement in enumerate(operation.requires):
         if not evaluate(requirement.when, scope):
             return Prediction(False, state, error=fill(requirement.error, scope), violated=index)
-    if operation.query is not None:
-        return Prediction(True, state, data=_query(operation, scope))
-    return _update(operation, scope)
+    return None
 
 
 def tool_parameter(blueprint: Blueprint, param: ParamPlan) -> str:
@@ -141,7 +155,7 @@ def _query(operation: OperationPlan, scope: Scope) -> JsonValue:
     if query.kind == "value":
         return evaluate(query.value or "None", scope)
     if query.kind == "get":
-        return copy.deepcopy(next(iter(scope.records.values()))[1])
+        return _copied(next(iter(scope.records.values()))[1])
     entity = scope.blueprint.entity(query.entity or "")
     rows = scope.rows(entity.name)
     if query.kind == "find":
@@ -157,16 +171,20 @@ def _query(operation: OperationPlan, scope: Scope) -> JsonValue:
             rows = [row for row in rows if evaluate(query.where, scope.with_it(entity.name, row))]
         if query.sort is not None:
             rows = sorted(rows, key=lambda row: row[query.sort or ""], reverse=query.descending)
-    return copy.deepcopy(rows)
+    return [_copied(row) for row in rows]
+
+
+def _copied(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """A record of its own; values are plain, at most lists of texts."""
+    return {name: list(value) if isinstance(value, list) else value for name, value in row.items()}
 
 
 def _update(operation: OperationPlan, scope: Scope) -> Prediction:
     before = scope.state
-    # Records are plain and replaced whole, so that two levels of copies leave the state before alone.
-    after = {
-        name: {key: dict(row) for key, row in part.items()} if isinstance(part, dict) else part
-        for name, part in before.items()
-    }
+    # Containers that effects write to are copied, and their records replaced whole: the state before stays as it is.
+    after: State = dict(before)
+    for container in _written(operation, scope):
+        after[container] = dict(before[container])
     # Every value is computed from the state before, then written: the order of effects does not matter, except
     # that a created record can be named by later ones.
     reading = Scope(scope.blueprint, before, scope.values, dict(scope.records))
@@ -182,9 +200,8 @@ def _update(operation: OperationPlan, scope: Scope) -> Prediction:
             for key, row in before[entity.container].items():
                 inner = reading.with_it(entity.name, row)
                 if effect.where is None or evaluate(effect.where, inner):
-                    after[entity.container][key].update(
-                        {name: evaluate(text, inner) for name, text in effect.values.items()}
-                    )
+                    rows = after[entity.container]
+                    rows[key] = {**rows[key], **{name: evaluate(text, inner) for name, text in effect.values.items()}}
         else:
             variable = effect.change or effect.delete or ""
             name, record = reading.records[variable]
@@ -193,13 +210,25 @@ def _update(operation: OperationPlan, scope: Scope) -> Prediction:
             if effect.delete is not None:
                 del container[key]
             else:
-                container[key].update({field: evaluate(text, reading) for field, text in effect.values.items()})
+                given = {field: evaluate(text, reading) for field, text in effect.values.items()}
+                container[key] = {**container[key], **given}
     data: JsonValue = None
     if operation.returns is not None and operation.returns in reading.records:
         name, record = reading.records[operation.returns]
         entity = scope.blueprint.entity(name)
-        data = copy.deepcopy(after[entity.container].get(record[entity.key], record))
+        data = _copied(after[entity.container].get(record[entity.key], record))
     return Prediction(True, after, data=data)
+
+
+def _written(operation: OperationPlan, scope: Scope) -> set[str]:
+    """Containers that an operation's effects can write to."""
+    entities = {effect.create or effect.each for effect in operation.effects}
+    entities |= {
+        scope.records[variable][0]
+        for effect in operation.effects
+        if (variable := effect.change or effect.delete) in scope.records
+    }
+    return {scope.blueprint.entity(name).container for name in entities if name is not None}
 
 
 def _created(entity: EntityPlan, state: State, values: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan
 from envscaler.offline.interpret import interpret, tool_parameter
-from envscaler.offline.labels import Name, names
+from envscaler.offline.labels import Name
+from envscaler.offline.name_book import NameBook
 from envscaler.offline.selections import Selection
-from envscaler.offline.wording import Wording
 from envscaler.scenario import Binding, SolutionCall
 from envscaler.state import JsonValue, State
 
@@ -22,28 +22,26 @@ _DEPTH = 3
 class Lookups:
     """The calls of a plan so far and the records whose ids they have brought to light."""
 
-    def __init__(self, blueprint: Blueprint, wording: Wording, *, broad: bool = False) -> None:
+    def __init__(self, blueprint: Blueprint, book: NameBook, *, broad: bool = False) -> None:
         """
         Args:
             broad: list rather than search where both show a record.
         """
         self.blueprint = blueprint
-        self.wording = wording
+        self.book = book
         self.broad = broad
         self.calls: list[SolutionCall] = []
         self.known: dict[tuple[str, str], Binding] = {}
         """(entity, id) → where an earlier result holds the id."""
         self.rows: dict[tuple[str, str], Binding] = {}
         """(entity, id) → where an earlier result holds the whole record."""
-        self._names: tuple[State, dict[str, dict[str, Name]]] | None = None
 
     def fork(self) -> Lookups:
         """A copy to try a goal with."""
-        other = Lookups(self.blueprint, self.wording, broad=self.broad)
+        other = Lookups(self.blueprint, self.book, broad=self.broad)
         other.calls = list(self.calls)
         other.known = dict(self.known)
         other.rows = dict(self.rows)
-        other._names = self._names
         return other
 
     def take(self, other: Lookups) -> None:
@@ -71,7 +69,7 @@ class Lookups:
         found = (self.rows if whole else self.known).get((entity.name, key))
         if found is not None:
             return found
-        name = self._named(state, entity).get(key)
+        name = self.book.of(state, entity).get(key)
         if name is None or depth > _DEPTH:
             return None
         for operation in self._operations(entity):
@@ -138,14 +136,6 @@ class Lookups:
     def _operations(self, entity: EntityPlan) -> tuple[OperationPlan, ...]:
         operations = lookup_operations(self.blueprint, entity.name)
         return operations[::-1] if self.broad else operations
-
-    def _named(self, state: State, entity: EntityPlan) -> dict[str, Name]:
-        if self._names is None or self._names[0] is not state:
-            self._names = (state, {})
-        known = self._names[1]
-        if entity.name not in known:
-            known[entity.name] = names(self.blueprint, state, entity, self.wording)
-        return known[entity.name]
 
     def _rows(self, operation: OperationPlan, call: SolutionCall, state: State) -> list[dict[str, JsonValue]]:
         prediction = interpret(self.blueprint, operation, state, call.arguments)

@@ -26,8 +26,9 @@ from envscaler.offline.goals import (
     evidence_of,
 )
 from envscaler.offline.group_goals import chosen, enumerated, group
-from envscaler.offline.interpret import interpret
+from envscaler.offline.interpret import interpret, refusal
 from envscaler.offline.labels import label
+from envscaler.offline.name_book import NameBook
 from envscaler.offline.single_goals import forbidden, looked_up, plain
 from envscaler.offline.situation import Situation
 from envscaler.offline.wording import Wording
@@ -100,8 +101,9 @@ class _Planner:
         self.initial = state
         self.rng = rng
         self.wording = wording
+        self.book = NameBook(blueprint, wording)
         self.goals: list[Goal] = []
-        self.carrier = Carrier(blueprint, wording, state)
+        self.carrier = Carrier(blueprint, self.book, state)
         self.limit = MOST_CALLS
 
     def plan(self, grade: int, first: Proposer) -> Plan:
@@ -120,12 +122,14 @@ class _Planner:
             alone = not any(goal.evidence for goal in self.goals)
             if not alone and (len(self.goals) >= _MOST_GOALS or len(self.carrier.calls) >= grade):
                 break
+            if alone:
+                self.limit = MOST_CALLS
             self._add(plain if alone else proposer)
         if not any(goal.evidence for goal in self.goals):
             return Plan()
         self._mix()
         calls = self.carrier.calls
-        return Plan(self.goals, calls, alternatives_of(self.blueprint, self.wording, self.initial, self.goals, calls))
+        return Plan(self.goals, calls, alternatives_of(self.blueprint, self.book, self.initial, self.goals, calls))
 
     def _later(self) -> Iterator[Proposer]:
         proposers, weights = zip(*_LATER, strict=True)
@@ -140,7 +144,7 @@ class _Planner:
             place = self.rng.randint(0, len(rest) - 1) if rest else 0
             before = rest[place - 1].after if place else self.initial
             rest.insert(place, Goal(goal.proposal, goal.evidence, goal.created, before))
-        carrier = Carrier(self.blueprint, self.wording, self.initial)
+        carrier = Carrier(self.blueprint, self.book, self.initial)
         if idle and all(carrier.follow(goal) for goal in rest):
             self.goals, self.carrier = rest, carrier
 
@@ -150,7 +154,7 @@ class _Planner:
             self.initial,
             self.carrier.state,
             self.rng,
-            self.wording,
+            self.book,
             self.goals,
             self.carrier.lookups.known.keys(),
         )
@@ -235,7 +239,8 @@ class _Planner:
         goals = [*self.goals, new]
         states = [self.initial, *(goal.after for goal in goals)]
         return all(
-            interpret(self.blueprint, step.operation, state, step.arguments).violated is not None
+            (refused := refusal(self.blueprint, step.operation, state, step.arguments)) is not None
+            and refused.violated is not None
             for goal in goals
             for step in goal.proposal.refused
             for state in (states if goal is new else states[-1:])

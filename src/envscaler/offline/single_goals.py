@@ -36,7 +36,7 @@ def forbidden(situation: Situation, operation: OperationPlan) -> Iterator[Propos
             step = Step(operation, arguments)
             wish = situation.wish(operation, phrase, arguments)
             spared = would_change(situation.blueprint, step, situation.state)
-            if wish is not None and spared and situation.outcome(operation, arguments).violated == index:
+            if wish is not None and spared and situation.violated(operation, arguments) == index:
                 records = situation.records(step)
                 if all(key in situation.untouched(situation.blueprint.entity(name)) for name, key in records):
                     yield Proposal("forbidden", wish, (), records, records, spared=spared, refused=(step,))

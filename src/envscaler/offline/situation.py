@@ -10,9 +10,10 @@ from random import Random
 from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan, ParamPlan
 from envscaler.offline.expression import CLOCK
 from envscaler.offline.goals import Goal, Step
-from envscaler.offline.interpret import Prediction, interpret, tool_parameter
-from envscaler.offline.labels import Name, names, path_value
+from envscaler.offline.interpret import refusal, tool_parameter
+from envscaler.offline.labels import Name, path_value
 from envscaler.offline.lookups import lookup_operations
+from envscaler.offline.name_book import NameBook
 from envscaler.offline.search import Search
 from envscaler.offline.values import PLACEHOLDER, Maker
 from envscaler.offline.wording import Wording
@@ -34,14 +35,16 @@ class Situation:
     initial: State
     state: State
     rng: Random
-    wording: Wording
+    book: NameBook
     goals: list[Goal]
     located: Collection[tuple[str, str]] = ()
     """(entity, id) of records whose ids earlier calls have shown."""
+    wording: Wording = field(init=False)
     maker: Maker = field(init=False)
     _names: dict[str, dict[str, Name]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.wording = self.book.wording
         self.maker = Maker(self.blueprint, self.rng, self.state[CLOCK])
 
     # -- names ----------------------------------------------------------------------------------------------
@@ -49,7 +52,7 @@ class Situation:
     def named(self, entity: EntityPlan) -> dict[str, Name]:
         """The records of an entity that people can name and an agent can find."""
         if entity.name not in self._names:
-            found = names(self.blueprint, self.state, entity, self.wording)
+            found = self.book.of(self.state, entity)
             if not lookup_operations(self.blueprint, entity.name):
                 found = {key: name for key, name in found.items() if (entity.name, key) in self.located}
             self._names[entity.name] = found
@@ -130,13 +133,14 @@ class Situation:
         initial = self.initial[entity.container]
         return sorted(keys, key=lambda key: (not (follow_up and key not in initial), (entity.name, key) in used))
 
-    def outcome(self, operation: OperationPlan, arguments: Mapping[str, JsonValue]) -> Prediction:
-        """What a call would do now."""
-        return interpret(self.blueprint, operation, self.state, arguments)
+    def violated(self, operation: OperationPlan, arguments: Mapping[str, JsonValue]) -> int | None:
+        """Index of the requirement that stands against a call now; None if there is none."""
+        refused = refusal(self.blueprint, operation, self.state, arguments)
+        return refused.violated if refused is not None else None
 
     def allowed(self, operation: OperationPlan, arguments: Mapping[str, JsonValue]) -> bool:
-        """Whether a call would succeed now, and at the start as well where it names nothing that is new."""
-        return self.outcome(operation, arguments).success
+        """Whether a call would succeed now."""
+        return refusal(self.blueprint, operation, self.state, arguments) is None
 
     def records(self, step: Step) -> tuple[tuple[str, str], ...]:
         """(entity, id) of the records that a call names."""
