@@ -29,9 +29,11 @@ from envscaler.program import analyze, assemble, state_faults
 from envscaler.state import State, canonical
 
 FOLDER = resources.files("envscaler.offline").joinpath("domains")
-NAMES = sorted(path.name for path in FOLDER.iterdir() if path.name.endswith(".yaml"))
+NAMES = [
+    *sorted(path.name for path in FOLDER.iterdir() if path.name.endswith(".yaml")),
+    *sorted(f"zh/{path.name}" for path in FOLDER.joinpath("zh").iterdir()),
+]
 SEEDS = range(6)
-ENGLISH = wording("en")
 
 every_domain = pytest.mark.parametrize("name", NAMES)
 
@@ -154,7 +156,9 @@ def test_everything_that_people_ask_for_can_be_done_and_every_rule_can_be_broken
 def _found(
     blueprint: Blueprint, operation: OperationPlan, state: State, include: set[str], violate: int | None
 ) -> bool:
-    named = {entity.name: list(names(blueprint, state, entity, ENGLISH)) for entity in blueprint.entities}
+    named = {
+        entity.name: list(names(blueprint, state, entity, wording(blueprint.language))) for entity in blueprint.entities
+    }
     maker = Maker(blueprint, Random(7), state[CLOCK])
     search = Search(
         operation, state, maker, include=include, violate=violate, candidates=lambda param: named[param.ref or ""]
@@ -166,7 +170,7 @@ def _found(
 def test_plans_succeed_and_their_checks_hold_after_them_only(name: str) -> None:
     blueprint = domain(name)
     for seed, initial in zip(SEEDS, states(name), strict=True):
-        plan = make_plan(blueprint, initial, Random(seed), ENGLISH)
+        plan = make_plan(blueprint, initial, Random(seed), wording(blueprint.language))
         state, results = initial, []
         for call in plan.calls:
             arguments = call.resolved(results)
@@ -176,7 +180,7 @@ def test_plans_succeed_and_their_checks_hold_after_them_only(name: str) -> None:
             assert prediction.success, f"{call.name}: {prediction.error}"
             state = prediction.state
             results.append({"success": True, "data": prediction.data})
-        checks = make_checks(blueprint, initial, state, ENGLISH)
+        checks = make_checks(blueprint, initial, state, wording(blueprint.language))
         assert all(_holds(check.source, initial, state) for check in checks)
         assert not all(_holds(check.source, initial, initial) for check in checks)
 
