@@ -123,7 +123,8 @@ def _blueprint_of(reading: Reading, text: str) -> Blueprint:
             raise Unservable(f"it has no template {reading.entry.template} in the language {reading.language} yet")
         return derive(reading)
     for domain in domains():
-        if reading.noun in domain.keywords and reading.thing in {reading.noun, reading.entry.alone, *domain.keywords}:
+        plain = reading.thing in {reading.noun, reading.entry.alone}
+        if reading.thing in domain.keywords or (plain and reading.noun in domain.keywords):
             return domain
         words = set(text.lower().replace(",", " ").replace(".", " ").split())
         if len(words.intersection(domain.keywords)) >= DOMAIN_WORDS:
