@@ -15,10 +15,10 @@ from envscaler.offline.interpret import interpret
 from envscaler.offline.selections import Selection
 from envscaler.state import JsonValue, State
 
-Kind = Literal["plain", "looked_up", "chosen", "group", "conditional", "forbidden"]
-"""`plain`: all is named. `looked_up`: a value or a record is the one that another record holds. `chosen`: a record is
-known by what sets it apart. `group`: several records are. `conditional`: the state decides what is done. `forbidden`:
-a rule stands against it."""
+Kind = Literal["plain", "following", "looked_up", "chosen", "group", "conditional", "forbidden"]
+"""`plain`: all is named. `following`: it is about a record that an earlier goal makes. `looked_up`: a value or a record
+is the one that another record holds. `chosen`: a record is known by what sets it apart. `group`: several records are.
+`conditional`: the state decides what is done. `forbidden`: a rule stands against it."""
 
 Evidence = tuple[str, str, str | None]
 """Entity, id and field that a goal changed; no field: the record was created or deleted."""

@@ -29,7 +29,7 @@ from envscaler.offline.group_goals import chosen, enumerated, group
 from envscaler.offline.interpret import interpret, refusal
 from envscaler.offline.labels import label
 from envscaler.offline.name_book import NameBook
-from envscaler.offline.single_goals import forbidden, looked_up, plain
+from envscaler.offline.single_goals import following, forbidden, looked_up, plain
 from envscaler.offline.situation import Situation
 from envscaler.offline.wording import Wording
 from envscaler.scenario import SolutionCall
@@ -39,6 +39,8 @@ MOST_CALLS = 15
 _GRADES = (4, 7, 1, 5, 9, 3, 6, 12, 8, 2, 10, 5)
 """Calls aimed at, by the index of the scenario: easy and hard ones in turn."""
 _MOST_GOALS = 6
+_FOLLOWED = 0.6
+"""How often a goal that makes a record is followed by one about it, where there can be one."""
 _PROPOSALS = 4
 """Proposals tried for one kind and one operation."""
 _OPERATIONS = 6
@@ -48,7 +50,7 @@ Proposer = Callable[[Situation, OperationPlan], Iterator[Proposal]]
 _KINDS: tuple[Proposer, ...] = (chosen, conditional, group, forbidden, looked_up, enumerated, plain)
 """The first goal's kind, by the index of the scenario."""
 _LATER: tuple[tuple[Proposer, int], ...] = (
-    (plain, 6),
+    (plain, 5),
     (chosen, 2),
     (conditional, 2),
     (group, 2),
@@ -134,6 +136,8 @@ class _Planner:
     def _later(self) -> Iterator[Proposer]:
         proposers, weights = zip(*_LATER, strict=True)
         while True:
+            if self.goals and self.goals[-1].created and self.rng.random() < _FOLLOWED:
+                yield following
             yield self.rng.choices(proposers, weights)[0]
 
     def _mix(self) -> None:

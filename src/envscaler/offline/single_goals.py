@@ -26,6 +26,21 @@ def plain(situation: Situation, operation: OperationPlan) -> Iterator[Proposal]:
             yield Proposal("plain", wish, (step,), situation.records(step))
 
 
+def following(situation: Situation, operation: OperationPlan) -> Iterator[Proposal]:
+    """A wish about a record that an earlier goal makes."""
+    new = {name: key for goal in situation.goals for name, key in goal.created}
+    phrase = situation.rng.choice(situation.phrases(operation))
+    for param in situation.references(operation):
+        key = new.get(param.ref or "")
+        if key is None or key not in situation.named(situation.blueprint.entity(param.ref or "")):
+            continue
+        for arguments in situation.found(operation, phrase, fixed={param.name: key}, most=2):
+            wish = situation.wish(operation, phrase, arguments)
+            if wish is not None:
+                step = Step(operation, arguments)
+                yield Proposal("following", wish, (step,), situation.records(step))
+
+
 def forbidden(situation: Situation, operation: OperationPlan) -> Iterator[Proposal]:
     """A wish that one rule stands against: nothing is done for it."""
     phrase = situation.rng.choice(situation.phrases(operation))
