@@ -171,7 +171,8 @@ def test_plans_succeed_and_their_checks_hold_after_them_only(name: str) -> None:
     blueprint = domain(name)
     for seed, initial in zip(SEEDS, states(name), strict=True):
         plan = make_plan(blueprint, initial, Random(seed), wording(blueprint.language))
-        state, results = initial, []
+        state = initial
+        results: list[dict[str, Any]] = []
         for call in plan.calls:
             arguments = call.resolved(results)
             operation = blueprint.operation(call.name)
