@@ -98,7 +98,8 @@ def compose(reading: Reading, parts: Collection[str] | None) -> Blueprint:
                 part = _part(name, composition, nouns, draw, reading.language)
                 if composition.takes(part):
                     composition.attach(part)
-        blueprint = _trimmed(complete({**composition.plan, "derived": True}), nouns["thing"].Name)
+        most = int(draw.pick("tools", range(MOST_TOOLS - 6, MOST_TOOLS + 1)))
+        blueprint = _trimmed(complete({**composition.plan, "derived": True}), nouns["thing"].Name, most)
     except (yaml.YAMLError, ValueError, KeyError, TypeError) as fault:
         raise ProgramError(f"{where}: {fault}") from fault
     faults = blueprint_faults(blueprint)
@@ -136,14 +137,25 @@ def _attach_drawn(
     """Attach parts in drawn order; those that the task's acts ask for are passed over less often."""
     wanted = int(draw.pick("parts", _PARTS))
     for name in sorted(part_names(language), key=lambda name: draw.share("part", name)):
-        if wanted == 0:
+        if wanted == 0 or composition.tools() > MOST_TOOLS - _LEAST_TOOLS:
             return
-        part = _part(name, composition, nouns, draw, language)
-        if not asked.intersection(part["acts"]) and draw.share("passed over", name) < _UNASKED_LEFT_OUT:
+        if not asked.intersection(_acts(name, language)) and draw.share("passed over", name) < _UNASKED_LEFT_OUT:
             continue
+        part = _part(name, composition, nouns, draw, language)
         if composition.takes(part):
             composition.attach(part)
             wanted -= 1
+
+
+_LEAST_TOOLS = 2
+"""Tools that the smallest part brings."""
+
+
+@cache
+def _acts(part: str, language: Language) -> frozenset[str]:
+    """The acts for which a part is there; they stand in one line of its file, which needs no rendering."""
+    found = re.search(r"^acts: \[(.*)\]$", _source(f"parts/{part}", language), re.MULTILINE)
+    return frozenset(found[1].split(", ")) if found is not None else frozenset()
 
 
 def _part(name: str, composition: Composition, nouns: dict[str, Noun], draw: _Draw, language: Language) -> Plan:
@@ -166,9 +178,9 @@ _UNASKED_LEFT_OUT = 0.4
 """How often a part is passed over that no act of the task asks for."""
 
 
-def _trimmed(blueprint: Blueprint, thing: str) -> Blueprint:
-    """No more tools than an agent can survey: of the queries that every entity has, lists show as much as others."""
-    spare = len(blueprint.operations) - MOST_TOOLS
+def _trimmed(blueprint: Blueprint, thing: str, most: int) -> Blueprint:
+    """No more tools than that, as far as it goes: of the queries that every entity has, lists show as much as others."""
+    spare = len(blueprint.operations) - most
     if spare <= 0:
         return blueprint
     known = {entity.name: entity for entity in blueprint.entities}
@@ -243,7 +255,11 @@ def _rendered(name: str, language: Language, **names: Any) -> Plan:
 
 @cache
 def _template(name: str, language: Language) -> Template:
-    return _JINJA.from_string(_folder(language).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    return _JINJA.from_string(_source(name, language))
+
+
+def _source(name: str, language: Language) -> str:
+    return _folder(language).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def _folder(language: Language) -> Traversable:

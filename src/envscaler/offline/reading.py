@@ -7,6 +7,7 @@ parser: what it does not recognise it leaves alone, and a task that it cannot re
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -32,6 +33,8 @@ class NounEntry(Record):
     """What holds or provides it."""
     alone: str | None = None
     """How the thing is called when no other noun stands before it; for nouns that say too little by themselves."""
+    counted: str | None = None
+    """What is put behind a noun that has no plural: `steel` is dealt with in `steel grades`."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ def noun_entry(noun: str) -> NounEntry:
 @lru_cache(maxsize=50_000)
 def singular(word: str) -> str:
     """The singular of a noun that the lexicon knows; any other word as it is."""
-    if word in _nouns() or word in _words("no_plural"):
+    if word in _nouns():
         return word
     found = _singular_of().get(word) or inflection.singularize(word)
     return found if found in _nouns() else word
@@ -113,8 +116,6 @@ def singular(word: str) -> str:
 def plural(noun: str) -> str:
     """The plural of a noun or of a compound."""
     *first, head = noun.split()
-    if head in _words("no_plural"):
-        return f"{noun} records" if head in _words("uncountable") else noun
     return " ".join([*first, lexicon()["irregular"].get(head) or inflection.pluralize(head)])
 
 
@@ -129,35 +130,106 @@ _ID = re.compile(r"\b(?:id|ids|number|code|no\.)\b|#\w+|\b[A-Z]{1,6}-?\d{2,}\b|\
 
 def read_task(text: str) -> Reading | None:
     """What the task is about, or None when it does not live in a stateful environment."""
-    tokens = [token.lower() for token in _TOKEN.findall(text)]
-    if not tokens or (_words("stateless").intersection(tokens) and not _words("mine").intersection(tokens)):
+    tokens = [token for token in _tokens(text) if token not in _QUOTES]
+    mine = bool(_words("mine").intersection(tokens))
+    knowledge = bool(_words("stateless").intersection(tokens))
+    if knowledge and not mine:
         return None
-    best: tuple[int, str, str, str] | None = None
-    for index, token in enumerate(tokens):
-        noun = token if token in _nouns() else singular(token)
-        if noun not in _nouns() or (token in _acts() and not _after_determiner(tokens, index)):
-            continue
-        start, thing = _compound(tokens, index, noun)
-        cue = _cue(text, tokens, start)
-        if cue is not None and (best is None or cue[0] < best[0]):
-            best = (cue[0], cue[1], noun, thing)
+    best: tuple[int, str, _Found] | None = None
+    for found in _things(tokens):
+        cue = _cue(text, tokens, found.start)
+        # Who asks to have something computed from the own things changes none of them.
+        if cue is not None and (cue[0] == 0 or not knowledge) and (best is None or cue[0] < best[0]):
+            best = (*cue, found)
     if best is None:
         return None
-    _, why, noun, thing = best
-    acts = tuple(dict.fromkeys(_acts()[token] for token in tokens if token in _acts()))
-    return Reading(noun=noun, thing=thing, entry=_nouns()[noun], acts=acts, why=f"{why} ({thing})")
+    _, why, found = best
+    return _reading(found, tokens, f"{why} ({found.thing})")
 
 
 def read_words(text: str) -> Reading | None:
     """The first thing that a text names, whatever is said of it: for descriptions, which ask for nothing."""
-    tokens = [token.lower() for token in _TOKEN.findall(text)]
+    tokens = _tokens(text)
+    found = next(iter(_things(tokens)), None)
+    return _reading(found, tokens, "it is described so") if found is not None else None
+
+
+def _reading(found: _Found, tokens: list[str], why: str) -> Reading:
+    acts = tuple(dict.fromkeys(_acts()[token] for token in tokens if token in _acts()))
+    return Reading(noun=found.noun, thing=found.thing, entry=_nouns()[found.noun], acts=acts, why=why)
+
+
+def _tokens(text: str) -> list[str]:
+    return [token.lower() for token in _TOKEN.findall(text)]
+
+
+_QUOTES = {"'", '"', "`", "“", "”", "‘", "’", "*"}
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A noun of the lexicon in a text, with the nouns before it that say which kind is meant."""
+
+    noun: str
+    thing: str
+    start: int
+    """Where the first of its words stands."""
+
+
+def _things(tokens: list[str]) -> Iterator[_Found]:
+    """The things that a text names, in order; of nouns in a row the last one is the thing."""
     for index, token in enumerate(tokens):
-        noun = token if token in _nouns() else singular(token)
-        if noun in _nouns():
-            acts = tuple(dict.fromkeys(_acts()[word] for word in tokens if word in _acts()))
-            thing = _compound(tokens, index, noun)[1]
-            return Reading(noun=noun, thing=thing, entry=_nouns()[noun], acts=acts, why="it is described so")
-    return None
+        noun = _noun_of(token)
+        if noun is None or (token in _acts() and not _is_noun_here(tokens, index)):
+            continue
+        following = tokens[index + 1] if index + 1 < len(tokens) else ""
+        if _noun_of(following) is not None and token == noun and not _is_verb_form(following):
+            continue
+        start = index
+        while start > 0 and index - start < _QUALIFIERS and _qualifies(tokens, start - 1, noun):
+            start -= 1
+        yield _Found(noun, _called(noun, tokens[start:index]), start)
+
+
+_QUALIFIERS = 2
+"""Nouns before a noun that belong to it, at most."""
+
+
+def _noun_of(token: str) -> str | None:
+    if token in _nouns():
+        return token
+    noun = singular(token) if token.endswith(_PLURAL_ENDINGS) else token
+    return noun if noun in _nouns() else None
+
+
+_PLURAL_ENDINGS = ("s", "i", "a", "en", "ft")
+
+
+def _is_noun_here(tokens: list[str], index: int) -> bool:
+    """Whether a word that can be a verb is a noun: it follows a determiner or a noun that qualifies it."""
+    if index == 0:
+        return False
+    before = tokens[index - 1]
+    return before in _words("determiners") or (before not in _acts() and before in _words("qualifiers"))
+
+
+def _is_verb_form(token: str) -> bool:
+    return token in _acts() and token not in _nouns()
+
+
+def _qualifies(tokens: list[str], index: int, noun: str) -> bool:
+    """Whether the word says of which kind the noun after it is."""
+    word = tokens[index]
+    if word == noun or (word in _acts() and not _is_noun_here(tokens, index)):
+        return False
+    return word in _words("qualifiers") or word in _nouns()
+
+
+def _called(noun: str, qualifiers: Sequence[str]) -> str:
+    entry = _nouns()[noun]
+    if not qualifiers and entry.alone is not None:
+        return entry.alone
+    return " ".join(filter(None, [*qualifiers, noun, entry.counted]))
 
 
 def _cue(text: str, tokens: list[str], start: int) -> tuple[int, str] | None:
@@ -169,24 +241,15 @@ def _cue(text: str, tokens: list[str], start: int) -> tuple[int, str] | None:
     acts = [_acts()[token] for token in before if token in _acts()]
     if acts and acts[-1] != "read":
         return 0, f"it asks to {acts[-1]} something that is kept"
-    if _words("mine").intersection(before):
+    owned = [position for position, token in enumerate(before) if token in _words("mine")]
+    # What something is done for is not what it is done to.
+    if owned and not (owned[-1] > 0 and before[owned[-1] - 1] in _PURPOSE):
         return 1, "it asks for something of the user's own that is kept somewhere"
     if acts and _ID.search(text):
         return 2, "it asks for a record by its id"
     return None
 
 
+_PURPOSE = {"for", "during", "about", "towards", "like", "of"}
 _REACH = 4
 """Words before a noun among which its verb or its owner is looked for."""
-
-
-def _after_determiner(tokens: list[str], index: int) -> bool:
-    return index > 0 and tokens[index - 1] in _words("determiners")
-
-
-def _compound(tokens: list[str], index: int, noun: str) -> tuple[int, str]:
-    """The thing with at most one qualifying noun before it, and where it begins."""
-    entry = _nouns()[noun]
-    if index > 0 and tokens[index - 1] in _words("qualifiers"):
-        return index - 1, f"{tokens[index - 1]} {noun}"
-    return index, entry.alone or noun
