@@ -21,7 +21,7 @@ from envscaler.offline.wording import telling_words, wording
 from envscaler.scenario import SolutionCall
 from envscaler.state import JsonValue, State
 
-SEEDS = range(6)
+SEEDS = range(4)
 NOTICED = 0.95
 """Share of the spoiled plans that a check has to notice."""
 

@@ -20,6 +20,8 @@ from envscaler.state import JsonValue
 
 _RELEVANT = 0.7
 """How often a condition is one that a rule of one of the branches is about, where there is such a rule."""
+_ONLY_IF = 0.3
+"""How often nothing is to be done in the other case."""
 _OTHERS = 4
 """Operations looked at for the other branch."""
 
@@ -51,12 +53,15 @@ def conditional(situation: Situation, operation: OperationPlan) -> Iterator[Prop
         key = _record_of(situation, taken)
         if key not in situation.untouched(entity):
             continue
+        only = _only_if(situation, entity, key, taken)
+        first = only is not None and situation.rng.random() < _ONLY_IF
+        if only is not None and first:
+            yield only
         for other in _others(situation, operation, entity, key):
             proposal = _between(situation, entity, key, taken, other)
             if proposal is not None:
                 yield proposal
-        only = _only_if(situation, entity, key, taken)
-        if only is not None:
+        if only is not None and not first:
             yield only
 
 

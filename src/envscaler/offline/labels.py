@@ -112,17 +112,43 @@ def said(field: FieldPlan) -> str:
     return field.label or field.name.removesuffix("_id").replace("_", " ")
 
 
+def label_paths(entity: EntityPlan) -> tuple[str, ...]:
+    """The dotted paths whose values the label of an entity tells."""
+    return tuple(PLACEHOLDER.findall(entity.label))
+
+
+def told_fields(entity: EntityPlan, paths: tuple[str, ...]) -> frozenset[str]:
+    """Fields of which paths tell something: their values, or of references, of the record that they name."""
+    told = set()
+    for path in paths:
+        head, _, rest = path.partition(".")
+        if rest and not _is_own(entity, head):
+            told.add(reference_field(entity, head).name)
+        else:
+            told.add(rest or (head if entity.field(head) is not None or entity.title is None else entity.title))
+    return frozenset(told)
+
+
+def paths_beyond(entity: EntityPlan, reference: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """What paths tell of the record that a field references."""
+    parts = (path.partition(".") for path in paths)
+    return tuple(
+        rest
+        for head, _, rest in parts
+        if rest and not _is_own(entity, head) and reference_field(entity, head).name == reference
+    )
+
+
+def _is_own(entity: EntityPlan, head: str) -> bool:
+    """Whether the first part of a path means the record itself."""
+    return head in {entity.variable, "it"} and entity.field(f"{head}_id") is None
+
+
 @lru_cache(maxsize=4096)
 def _told(blueprint: Blueprint, entity_name: str) -> tuple[frozenset[str], tuple[str, ...]]:
     """Fields that the label of an entity tells, and fields that can qualify it."""
     entity = blueprint.entity(entity_name)
-    told = set()
-    for path in PLACEHOLDER.findall(entity.label):
-        head, _, rest = path.partition(".")
-        if rest and not (head in {entity.variable, "it"} and entity.field(f"{head}_id") is None):
-            told.add(reference_field(entity, head).name)
-        else:
-            told.add(rest or (head if entity.field(head) is not None or entity.title is None else entity.title))
+    told = told_fields(entity, label_paths(entity))
     # A date says which one is meant and seldom changes; a status changes, but filters know it.
     kinds = ({"date", "datetime"}, {"time"}, {"str"})
     order = [
@@ -131,7 +157,7 @@ def _told(blueprint: Blueprint, entity_name: str) -> tuple[frozenset[str], tuple
         for field in entity.fields
         if field.type in kind and field.ref is None and field.name not in told and (kind != {"str"} or field.enum)
     ]
-    return frozenset(told), tuple(order)
+    return told, tuple(order)
 
 
 def _qualifier(

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan
 from envscaler.offline.interpret import interpret, tool_parameter
-from envscaler.offline.labels import Name
+from envscaler.offline.labels import label_paths, paths_beyond, told_fields
 from envscaler.offline.name_book import NameBook
 from envscaler.offline.selections import Selection
 from envscaler.scenario import Binding, SolutionCall
@@ -59,12 +59,20 @@ class Lookups:
         self.known.setdefault((entity.name, key), Binding(call=row.call, pointer=f"{row.pointer}/{entity.key}"))
 
     def locate(
-        self, entity: EntityPlan, key: str, state: State, depth: int = 0, *, whole: bool = False
+        self,
+        entity: EntityPlan,
+        key: str,
+        state: State,
+        *,
+        whole: bool = False,
+        paths: tuple[str, ...] = (),
+        depth: int = 0,
     ) -> Binding | None:
         """Where the id of a record stands, adding the queries that are needed; None if none shows it.
 
         Args:
             whole: the record itself is needed: its id alone, found in another record, does not do.
+            paths: what is told of the record where another one's label only hints at it; empty: its own label.
         """
         found = (self.rows if whole else self.known).get((entity.name, key))
         if found is not None:
@@ -72,9 +80,11 @@ class Lookups:
         name = self.book.of(state, entity).get(key)
         if name is None or depth > _DEPTH:
             return None
+        told = told_fields(entity, paths) if paths else name.fields
         for operation in self._operations(entity):
             attempt = self.fork()
-            call = attempt._query(operation, entity, state[entity.container][key], name, state, depth)
+            record = state[entity.container][key]
+            call = attempt._query(operation, entity, record, told, paths or label_paths(entity), state, depth)
             if call is None:
                 continue
             rows = attempt._rows(operation, call, state)
@@ -146,22 +156,29 @@ class Lookups:
         operation: OperationPlan,
         entity: EntityPlan,
         record: dict[str, JsonValue],
-        name: Name,
+        told: frozenset[str],
+        paths: tuple[str, ...],
         state: State,
         depth: int,
     ) -> SolutionCall | None:
-        """The call of a query that narrows down to a record by what its name tells."""
+        """The call of a query that narrows down to a record by the fields that are told of it."""
         arguments: dict[str, JsonValue] = {}
         bindings: dict[str, Binding] = {}
         for param in operation.params:
             parameter = tool_parameter(self.blueprint, param)
             field = entity.field(parameter)
-            if field is None or field.name not in name.fields or record[field.name] is None:
+            if field is None or field.name not in told or record[field.name] is None:
                 if not param.optional:
                     return None
                 continue
             if param.ref is not None:
-                binding = self.locate(self.blueprint.entity(param.ref), record[field.name], state, depth + 1)
+                binding = self.locate(
+                    self.blueprint.entity(param.ref),
+                    record[field.name],
+                    state,
+                    paths=paths_beyond(entity, field.name, paths),
+                    depth=depth + 1,
+                )
                 if binding is None:
                     if not param.optional:
                         return None
