@@ -43,6 +43,18 @@ def changed(skeleton: EnvSkeleton, name: str, code: str) -> EnvSkeleton:
     return skeleton.model_copy(update={"source": source})
 
 
+class Blind(LendingModel):
+    """Makes the same calls whatever the state looks like."""
+
+    def test_call(self, inputs: t.TestCallInputs) -> Any:
+        arguments = {"find_member": {"name": "Ana"}, "lend_thing": {"thing_id": "T-2", "member_id": "M-1"}}
+        arguments |= {"add_thing": {"label": "x"}}
+        return {"intent": "", "arguments": arguments.get(inputs.tool.name, {})}
+
+    def judge_call(self, inputs: t.JudgeCallInputs) -> Any:
+        return {"reason": "", "verdict": "pass"}
+
+
 def spec(name: str, effect: str = "query") -> ToolSpec:
     return ToolSpec.model_validate({"name": name, "description": name, "parameters": {}, "effect": effect})
 
@@ -103,6 +115,39 @@ async def test_an_oracle_has_the_last_word(skeleton: EnvSkeleton, opened: Opened
     assert found[0].findings[0].oracle == "query_writes"
     assert not assessment.accepted
     assert model.asked["judge_call"] == len(assessment.cases) - len(found)
+
+
+HIDDEN = """
+def find_member(self, name: str):
+    LendingDesk.asked = getattr(LendingDesk, "asked", 0) + 1
+    return {"success": True, "data": LendingDesk.asked}
+"""
+
+
+@pytest.mark.anyio
+async def test_a_tool_that_lives_on_more_than_the_state_is_found(skeleton: EnvSkeleton, opened: Opened) -> None:
+    assessment = await assessed(changed(skeleton, "find_member", HIDDEN), LendingModel(), opened, rounds=80)
+    failed = [case for case in assessment.cases if case.findings]
+    assert {finding.oracle for case in failed for finding in case.findings} == {"nondeterministic"}
+    assert {case.call.name for case in failed} == {"find_member"}
+    assert {(case.verdict, case.judge) for case in failed} == {("fail", "oracle")}
+
+
+UNRESTORABLE = """
+def add_thing(self, label: str):
+    self.things = [*self.things]
+    return {"success": True, "data": label}
+"""
+
+
+@pytest.mark.anyio
+async def test_a_state_that_the_program_cannot_go_on_from_is_found(skeleton: EnvSkeleton, opened: Opened) -> None:
+    picky = skeleton.source.replace(
+        "self.members: dict", 'assert isinstance(config["things"], dict)\n        self.members: dict'
+    )
+    picky_skeleton = changed(skeleton.model_copy(update={"source": picky}), "add_thing", UNRESTORABLE)
+    assessment = await assessed(picky_skeleton, Blind(), opened, rounds=80)
+    assert "not_restorable" in {finding.oracle for case in assessment.cases for finding in case.findings}
 
 
 @pytest.mark.anyio

@@ -16,16 +16,16 @@ from typing import Literal
 
 from envscaler.assessment import Assessment, CallVerdict, CaseType, Finding, TestCase, Threshold
 from envscaler.engine import bounded_map
-from envscaler.env.oracles import try_call
 from envscaler.errors import ReplyError
 from envscaler.messages import ToolCall
 from envscaler.program import method_source
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
-from envscaler.sandbox import Program, Sandbox, Session
+from envscaler.sandbox import Program, Sandbox
 from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.state import JsonValue, State, diff, encode
 from envscaler.synth.asking import Asking
+from envscaler.synth.chains import Chain
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.states import known_of, write_state
 
@@ -82,26 +82,40 @@ async def assess(
     )
     testing = _Testing(skeleton, derived_seed(seed, "rounds"), asking)
     outcomes: list[TestCase | str] = []
+    count = min(CHAINS, rounds)
     async with AsyncExitStack() as stack:
-        sessions: list[Session] = []
-        for _ in range(min(CHAINS, rounds)):
-            sessions.append(await sandbox.open(program, written.state))
-            stack.push_async_callback(sessions[-1].close)
+        chains: list[Chain] = []
+        for _ in range(count):
+            chains.append(await Chain.open(sandbox, program, written.state))
+            stack.push_async_callback(chains[-1].close)
         turns = schedule(skeleton.tools, rounds)
         # Chains go in step: what the testing agent is told of earlier calls then depends on no timing.
-        for start in range(0, rounds, len(sessions)):
-            step = list(zip(turns[start : start + len(sessions)], sessions, strict=False))
-            outcomes += [outcome async for outcome in bounded_map(testing.round, step, limit=len(sessions))]
+        for start in range(0, rounds, count):
+            step = list(zip(turns[start : start + count], chains, strict=False))
+            outcomes += [outcome async for outcome in bounded_map(testing.round, step, limit=count)]
             testing.remember(outcomes[start:])
+        repeated: dict[int, Finding] = {}
+        async for findings in bounded_map(Chain.repeat, chains, limit=count):
+            repeated |= findings
     return Assessment(
         env_id=skeleton.id,
         env_digest=skeleton.digest,
         rounds=rounds,
-        cases=tuple(outcome for outcome in outcomes if isinstance(outcome, TestCase)),
+        cases=tuple(
+            _with_finding(outcome, repeated.get(outcome.round)) for outcome in outcomes if isinstance(outcome, TestCase)
+        ),
         failures=tuple(outcome for outcome in outcomes if isinstance(outcome, str)),
         threshold=threshold,
         by=by,
     )
+
+
+def _with_finding(case: TestCase, finding: Finding | None) -> TestCase:
+    if finding is None:
+        return case
+    findings = (*case.findings, finding)
+    reason = "; ".join(one.detail for one in findings)
+    return case.model_copy(update={"findings": findings, "verdict": "fail", "reason": reason, "judge": "oracle"})
 
 
 @dataclass(frozen=True)
@@ -132,10 +146,10 @@ class _Testing:
                 calls.append(encode(outcome.call.arguments).decode("utf-8", "replace"))
                 del calls[:-_HISTORY]
 
-    async def round(self, turn_and_session: tuple[Turn, Session]) -> TestCase | str:
+    async def round(self, turn_and_chain: tuple[Turn, Chain]) -> TestCase | str:
         """One round: a case, or why there is none."""
-        turn, session = turn_and_session
-        state, digest = await session.state(), session.digest
+        turn, chain = turn_and_chain
+        state, digest = await chain.state(), chain.digest
         try:
             tried = await self._asking(
                 roles.TEST_CALL,
@@ -156,7 +170,7 @@ class _Testing:
                 shown = {"success": False, "error": refused}
                 ruling = await self._judged(turn, call, tried.intent, shown, None, state, state)
                 return _case(turn, call, tried.intent, ruling, error=f"Refused: {refused}", before=digest, after=digest)
-            examined = await try_call(session, turn.tool, call)
+            examined = await chain.call(turn.round, turn.tool, call)
             outcome = examined.outcome
             if examined.findings:
                 ruling = _Ruling("fail", "; ".join(finding.detail for finding in examined.findings), "oracle")
