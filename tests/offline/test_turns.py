@@ -169,7 +169,8 @@ def test_somebody_who_words_things_differently_is_not_asked_for_ever() -> None:
     conversation: list[Message] = []
     for turn in range(12):
         conversation.append(UserMessage(content="You know the novel that I mean."))
-        content, call = agent_turn(AgentTurnInputs(task="x", solution=SOLUTION, conversation=tuple(conversation)))
+        inputs = AgentTurnInputs(task="Lend the Salt Road.", solution=SOLUTION, conversation=tuple(conversation))
+        content, call = agent_turn(inputs)
         if call is not None:
             assert turn > 1
             return

@@ -33,10 +33,12 @@ def agent_turn(inputs: AgentTurnInputs) -> tuple[str, ToolCall | None]:
     if done >= len(inputs.solution):
         return _closing(inputs, observations, said), None
     if not _may_go_on(inputs, done):
+        # An offer of more help ends a conversation in which all is told: where no value is missing, it is asked.
+        missing = any(_needs(inputs.solution, _next_update(inputs.solution, done), done))
+        if done and missing:
+            return said.say("agent_progress"), None
         variants = said.phrases["agent_ask"]
-        return (
-            variants[_questions(inputs.conversation) % len(variants)] if done == 0 else said.say("agent_progress")
-        ), None
+        return variants[_questions(inputs.conversation) % len(variants)], None
     step = inputs.solution[done]
     results = [_result(message.content) for message in observations]
     return said.say("agent_call"), ToolCall(name=step.name, arguments=step.resolved(results))
@@ -71,11 +73,29 @@ def _may_go_on(inputs: AgentTurnInputs, done: int) -> bool:
     if not told or any(inputs.task.strip() in text for text in told):
         return True
     solution = inputs.solution or ()
-    heard = words_of(" ".join(told))
-    if all(value <= heard for value in _needs(solution, _next_update(solution, done), done)):
+    heard, known = words_of(" ".join(told)), words_of(inputs.task)
+    # What the task has in other words, if at all, cannot be waited for.
+    needs = [value for value in _needs(solution, _next_update(solution, done), done) if value <= known]
+    if all(value <= heard for value in needs) and (needs or _told_of_it(inputs, done)):
         return True
     # Somebody who words things differently is not asked for ever.
     return _questions(inputs.conversation) >= len(solution) + _PATIENCE or _silent(told) >= _PATIENCE
+
+
+def _told_of_it(inputs: AgentTurnInputs, done: int) -> bool:
+    """Whether the user can have told of calls that need no value: something was said since the calls before them."""
+    solution = inputs.solution or ()
+    if done == 0:
+        return sum(isinstance(message, UserMessage) for message in inputs.conversation) > 1
+    used = any(binding.call == done - 1 for call in solution[done:] for binding in call.bindings.values())
+    if used or solution[done].name == solution[done - 1].name:
+        return True
+    return any(isinstance(message, UserMessage) for message in inputs.conversation[_last_result(inputs) :])
+
+
+def _last_result(inputs: AgentTurnInputs) -> int:
+    places = [index for index, message in enumerate(inputs.conversation) if isinstance(message, ToolMessage)]
+    return places[-1]
 
 
 def _next_update(solution: Sequence[SolutionCall], done: int) -> int:

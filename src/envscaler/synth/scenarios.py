@@ -15,7 +15,7 @@ from envscaler.errors import ReplyError
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
 from envscaler.sandbox import DEFAULT_CLOCK, Program, Sandbox
-from envscaler.scenario import Scenario
+from envscaler.scenario import Check, Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton, Origin
 from envscaler.state import State
 from envscaler.synth.asking import Asking
@@ -170,25 +170,18 @@ class ScenarioWriter:
             return f"{own_id}: no check asks for a change: all that can be run hold before anything is done{why}"
         dropped = list(written.dropped)
         solved = False
+        alternatives: tuple[tuple[SolutionCall, ...], ...] = ()
         if executed is None:
             dropped.append("solution: the writer of the task gave no plan")
         elif not runs:
             dropped.append(f"solution: {executed.fault}")
         else:
-            outcomes = await self._sandbox.check(
-                [check.source for check in written.checks],
-                initial_state=drafted.state,
-                final_state=executed.final_state,
-                clock=DEFAULT_CLOCK,
-            )
-            missed = [
-                check.description
-                for check, outcome in zip(written.checks, outcomes, strict=True)
-                if outcome.value is not True
-            ]
+            missed = await self._missed(written.checks, drafted.state, executed.final_state)
             solved = not missed
             if missed:
                 dropped.append(f"solution: after the plan these checks do not hold: {'; '.join(missed)}")
+            if solved:
+                alternatives = await self._alternatives(drafted, written.checks, dropped)
         return Scenario(
             id=own_id,
             env_id=skeleton.id,
@@ -197,12 +190,43 @@ class ScenarioWriter:
             task=drafted.task.task.strip(),
             checks=written.checks,
             solution=executed.solution if executed is not None and solved else None,
+            alternatives=alternatives,
             clock=DEFAULT_CLOCK,
             seed=self._episode_seed(index),
             difficulty=difficulty(executed, skeleton, drafted.state) if executed is not None and solved else None,
             user_profile=drafted.task.user_profile,
             origin=self._origin.model_copy(update={"use": drafted.asking.use, "dropped": tuple(dropped)}),
         )
+
+    async def _missed(self, checks: Sequence[Check], initial: State, final: State) -> list[str]:
+        """Descriptions of the checks that do not hold of a final state."""
+        outcomes = await self._sandbox.check(
+            [check.source for check in checks], initial_state=initial, final_state=final, clock=DEFAULT_CLOCK
+        )
+        return [check.description for check, outcome in zip(checks, outcomes, strict=True) if outcome.value is not True]
+
+    async def _alternatives(
+        self, drafted: Drafted, checks: Sequence[Check], dropped: list[str]
+    ) -> tuple[tuple[SolutionCall, ...], ...]:
+        """The other plans that run and after which every check holds; of each of the rest it is noted what is wrong."""
+        kept: list[tuple[SolutionCall, ...]] = []
+        for number, plan in enumerate(drafted.task.alternatives):
+            executed = await execute(
+                plan,
+                self._skeleton,
+                drafted.state,
+                seed=self._episode_seed(drafted.index),
+                clock=DEFAULT_CLOCK,
+                sandbox=self._sandbox,
+            )
+            fault = executed.fault
+            if fault is None and (missed := await self._missed(checks, drafted.state, executed.final_state)):
+                fault = f"after it these checks do not hold: {'; '.join(missed)}"
+            if fault is None:
+                kept.append(executed.solution)
+            else:
+                dropped.append(f"alternative {number}: {fault}")
+        return tuple(kept)
 
     def _task_seed(self, index: int) -> int:
         """One seed for task, checklist and checks: a model that draws makes the same draft again from it."""
