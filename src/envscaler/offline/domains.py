@@ -83,10 +83,8 @@ def blueprint_faults(blueprint: Blueprint) -> list[str]:
     seen: set[str] = set()
     for entity in blueprint.entities:
         own = {"it": entity.name, entity.variable: entity.name}
-        if not entity.variable.isidentifier() or not entity.container.isidentifier():
-            faults.append(f"{entity.name}: its noun is no identifier; give variable and container")
-        elif entity.variable == entity.container:
-            faults.append(f"{entity.name}: its plural is its noun; give a container")
+        if not all(name.isascii() and name.isidentifier() for name in (entity.variable, entity.container)):
+            faults.append(f"{entity.name}: its noun is no English identifier; give variable and container")
         for field in entity.fields:
             where = f"{entity.name}.{field.name}"
             if field.ref is not None and field.ref not in seen | {entity.name}:

@@ -95,12 +95,24 @@ def _read(task: str, language: Language) -> Reading | None:
 
 
 def _chinese_domain(reading: Reading, text: str) -> Blueprint | None:
-    """The domain that a Chinese task points to, in the language that is asked for; told by its Chinese keywords."""
-    for domain in domains("zh"):
-        thing = reading.spoken.thing if reading.spoken is not None else ""
-        if thing in domain.keywords or _occurring(domain.keywords, text) >= DOMAIN_WORDS:
-            return next((other for other in domains(reading.language) if other.slug == domain.slug), None)
-    return None
+    """The domain that a Chinese task points to, in the language that is asked for: told by the Chinese keywords, else
+    by what its thing is in English. None also where the domain is not there in that language."""
+    thing = reading.spoken.thing if reading.spoken is not None else ""
+    by_keywords = (
+        domain
+        for domain in domains("zh")
+        if thing in domain.keywords or _occurring(domain.keywords, text) >= DOMAIN_WORDS
+    )
+    found = next(by_keywords, None) or next((domain for domain in domains() if _is_about(reading, domain)), None)
+    if found is None:
+        return None
+    return next((domain for domain in domains(reading.language) if domain.slug == found.slug), None)
+
+
+def _is_about(reading: Reading, domain: Blueprint) -> bool:
+    """Whether the thing is one that the domain deals with; told by its English keywords."""
+    plain = reading.thing in {reading.noun, reading.entry.alone}
+    return reading.thing in domain.keywords or (plain and reading.noun in domain.keywords)
 
 
 def _occurring(keywords: tuple[str, ...], text: str) -> int:
@@ -123,8 +135,7 @@ def _blueprint_of(reading: Reading, text: str) -> Blueprint:
             raise Unservable(f"it has no template {reading.entry.template} in the language {reading.language} yet")
         return derive(reading)
     for domain in domains():
-        plain = reading.thing in {reading.noun, reading.entry.alone}
-        if reading.thing in domain.keywords or (plain and reading.noun in domain.keywords):
+        if _is_about(reading, domain):
             return domain
         words = set(text.lower().replace(",", " ").replace(".", " ").split())
         if len(words.intersection(domain.keywords)) >= DOMAIN_WORDS:
