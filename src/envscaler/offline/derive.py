@@ -179,7 +179,7 @@ _UNASKED_LEFT_OUT = 0.4
 
 
 def _trimmed(blueprint: Blueprint, thing: str, most: int) -> Blueprint:
-    """No more tools than that, as far as it goes: of the queries that every entity has, lists show as much as others."""
+    """No more tools than that where queries can be spared: lists show as much as what else every entity has."""
     spare = len(blueprint.operations) - most
     if spare <= 0:
         return blueprint

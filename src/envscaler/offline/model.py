@@ -134,13 +134,12 @@ def _blueprint_of(reading: Reading, text: str) -> Blueprint:
         if not is_composable(reading):
             raise Unservable(f"it has no template {reading.entry.template} in the language {reading.language} yet")
         return derive(reading)
-    for domain in domains():
-        if _is_about(reading, domain):
-            return domain
-        words = set(text.lower().replace(",", " ").replace(".", " ").split())
-        if len(words.intersection(domain.keywords)) >= DOMAIN_WORDS:
-            return domain
-    return derive(reading)
+    about = next((domain for domain in domains() if _is_about(reading, domain)), None)
+    if about is not None:
+        return about
+    words = set(text.lower().replace(",", " ").replace(".", " ").split())
+    nearest = max(domains(), key=lambda domain: len(words.intersection(domain.keywords)))
+    return nearest if len(words.intersection(nearest.keywords)) >= DOMAIN_WORDS else derive(reading)
 
 
 DOMAIN_WORDS = 3
@@ -161,7 +160,12 @@ def blueprint_for(description: EnvDescription, seed_tasks: tuple[str, ...]) -> B
             return found
     text = f"{description.summary}. {description.introduction}"
     reading = reading_zh.read_words(text) if language == "zh" else read_words(text)
-    return _blueprint_of(reading, text) if reading is not None else None
+    if reading is None:
+        return None
+    # The words of a derived environment's introduction may be those of a domain, its summary is its own.
+    if is_composable(reading) and derive(reading).summary == description.summary:
+        return derive(reading)
+    return _blueprint_of(reading, text)
 
 
 def _environment(inputs: Any) -> Blueprint:
