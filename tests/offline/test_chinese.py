@@ -27,6 +27,7 @@ from envscaler.offline.interpret import interpret
 from envscaler.offline.methods import method_source
 from envscaler.offline.model import Unservable, blueprint_for, blueprint_of_task
 from envscaler.offline.plans import make_plan
+from envscaler.offline.reading import Reading
 from envscaler.offline.search import Search
 from envscaler.offline.states import make_state
 from envscaler.offline.tasks import write_task
@@ -46,7 +47,7 @@ CHINESE = wording("zh")
 IDENTIFIERS = re.compile(r"\{[^{}]*\}|[\w.]+@[\w.]+|\b[A-Z]{2,4}-\d{4}\b|YYYY-MM-DD(?:THH:MM:SS)?|HH:MM|ISO 8601")
 
 
-def reading_of(task: str) -> reading_zh.Reading:
+def reading_of(task: str) -> Reading:
     reading = reading_zh.read_task(task)
     assert reading is not None, task
     return reading
@@ -304,7 +305,9 @@ def test_a_conversation_in_chinese_ends_with_everything_done() -> None:
     for seed, initial in enumerate(states(blueprint)):
         inputs = t.WriteTaskInputs(**known(blueprint), state=initial, clock=initial[CLOCK], index=seed, seed=seed)
         reply = write_task(blueprint, inputs)
-        state, results, conversation = initial, list[Any](), list[Message]()
+        state = initial
+        results: list[Any] = []
+        conversation: list[Message] = []
         ended = False
         for _ in range(80):
             spoken = user_turn(
