@@ -272,7 +272,8 @@ def test_its_states_are_legal_and_its_plans_are_what_the_checks_ask_for(blueprin
         assert state_faults(initial, entities_of(blueprint)) == ()
         plan = make_plan(blueprint, initial, Random(seed), CHINESE)
         assert plan.calls
-        state, results = initial, []
+        state = initial
+        results: list[Any] = []
         for call in plan.calls:
             operation = blueprint.operation(call.name)
             assert operation is not None
