@@ -157,6 +157,29 @@ async def test_a_plan_that_does_not_run_goes_back_once(skeleton: EnvSkeleton, op
     assert scenario.solution is not None
 
 
+@pytest.mark.anyio
+async def test_other_plans_are_kept_where_every_check_holds_after_them(skeleton: EnvSkeleton, opened: Opened) -> None:
+    def alternatives(inputs: t.WriteTaskInputs, usual: dict[str, Any]) -> dict[str, Any]:
+        member, things, lend = usual["plan"]
+        swapped = {
+            "/thing_id": {"call": 0, "pointer": "/data/0/thing_id"},
+            "/member_id": {"call": 1, "pointer": "/data/member_id"},
+        }
+        other_way = [things, member, {**lend, "bindings": swapped}]
+        does_not_run = [{**lend, "bindings": {}}]
+        does_something_else = [{"name": "add_thing", "arguments": {"label": "Saw"}}]
+        return {**usual, "alternatives": [other_way, does_not_run, does_something_else]}
+
+    (scenario,) = scenarios_in(await written(skeleton, Variant(write_task=alternatives), opened, range(1)))
+    assert scenario.solution is not None
+    (kept,) = scenario.alternatives
+    assert [call.name for call in kept] == ["find_things", "find_member", "lend_thing"]
+    assert kept[-1].arguments == scenario.solution[-1].arguments
+    first, second = scenario.origin.dropped
+    assert first.startswith("alternative 1: call 0 of the plan, lend_thing, does not work")
+    assert second.startswith("alternative 2: after it these checks do not hold")
+
+
 def check_code(body: str) -> str:
     return f"```python\ndef check_func(final_state):\n    {body}\n```"
 

@@ -53,7 +53,10 @@ def forbidden(situation: Situation, operation: OperationPlan) -> Iterator[Propos
             spared = would_change(situation.blueprint, step, situation.state)
             if wish is not None and spared and situation.violated(operation, arguments) == index:
                 records = situation.records(step)
-                if all(key in situation.untouched(situation.blueprint.entity(name)) for name, key in records):
+                # Nobody wants a thing to wait for itself.
+                if len(set(records)) == len(records) and all(
+                    key in situation.untouched(situation.blueprint.entity(name)) for name, key in records
+                ):
                     yield Proposal("forbidden", wish, (), records, records, spared=spared, refused=(step,))
 
 
