@@ -69,6 +69,7 @@ FAULTS = {
         HEAD + "while True:\n        pass\n    return {'success': True, 'data': []}",
         "did not come back",
     ),
+    "a coroutine": ("async " + HEAD + "return {'success': True, 'data': []}", "coroutine"),
     "what cannot be loaded": ("def find_member(self, name: str = 1 / 0) -> dict:\n    return {}", "ZeroDivisionError"),
 }
 
@@ -89,7 +90,7 @@ async def test_a_method_goes_back_with_its_fault_and_is_mended(fault: str, opene
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("fault", ["an exception", "an unknown name", "what cannot be loaded"])
+@pytest.mark.parametrize("fault", ["an exception", "an unknown name", "a coroutine", "what cannot be loaded"])
 async def test_a_method_that_stays_broken_costs_its_tool_only(fault: str, opened: Opened) -> None:
     bad, said = FAULTS[fault]
     model = Faulty(bad)
@@ -120,6 +121,24 @@ async def test_raising_on_arguments_that_no_agent_can_send_costs_no_tool(opened:
     made = await programmed(Faulty(careless), opened)
     assert len(made.tools) == 4
     assert made.dropped == ()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "second", ["I would rather not.", "def find_member(self, name: str):\n    return self.persons"]
+)
+async def test_mending_that_makes_a_method_worse_keeps_the_one_before(second: str, opened: Opened) -> None:
+    careless = "def find_member(self, name: str) -> dict:\n    return {'success': True, 'data': [name.lower()]}"
+
+    class Worsening(Faulty):
+        def write_method(self, inputs: t.WriteMethodInputs) -> Any:
+            if inputs.tool.name == "find_member" and inputs.fault is not None:
+                return second if second.startswith("I") else f"```python\n{second}\n```"
+            return super().write_method(inputs)
+
+    made = await programmed(Worsening(careless), opened)
+    assert len(made.tools) == 4
+    assert "name.lower()" in made.source
 
 
 @pytest.mark.anyio

@@ -100,8 +100,8 @@ class Builder:
         if before is None and env_id in self._present:
             # Killed after the environment was written and before that was recorded.
             return adopted(self._store, env_id, self._keys.assessment())
-        if before is not None and before.failed is None and env_id not in self._present:
-            return None  # somebody removed it
+        if before is not None and env_id not in self._present and (before.failed is None or not self._complete(before)):
+            return None  # somebody removed it, or it was not kept and now has another chance
         return before
 
     async def _carry_on(self, candidate: Candidate, making: _Making, *, in_library: bool) -> None:

@@ -113,7 +113,7 @@ class _Programming:
     # -- writing --
 
     async def _write(self, faults: Mapping[str, str | None]) -> None:
-        """Write the methods of these tools, side by side; one that cannot be had is dropped."""
+        """Write the methods of these tools, side by side; one that cannot be had stays as it was, or is dropped."""
 
         async def write(tool: ToolSpec) -> tuple[str, str | None, str]:
             inputs = t.WriteMethodInputs(
@@ -134,10 +134,10 @@ class _Programming:
 
         wanted = [tool for tool in self._design.tools if tool.name in faults]
         async for name, source, why in bounded_map(write, wanted, limit=_AT_ONCE):
-            if source is None:
-                self._drop(name, faults[name] or why)
-            else:
+            if source is not None:
                 self._methods[name] = source
+            elif name not in self._methods:
+                self._drop(name, why)
 
     async def _class_doubt(self, reply: t.CodeReply) -> str | None:
         bare = _bare_state(self._design.entities)
@@ -166,14 +166,19 @@ class _Programming:
             The predicates that the test state does not satisfy.
         """
         rewritten: Counter[str] = Counter()
+        usable: dict[str, str] = {}
         while True:
             self._require_both_kinds()
             grave, light = await self._faults()
             again: dict[str, str | None] = {}
             for name, message in {**light, **grave}.items():
+                if name not in grave:
+                    usable.setdefault(name, self._methods[name])
                 if rewritten[name] < self._asking.attempts - 1:
                     rewritten[name] += 1
                     again[name] = message
+                elif name in grave and name in usable:
+                    self._methods[name] = usable.pop(name)  # mending it made it worse
                 elif name in grave:
                     self._drop(name, message)
             if not grave and not again:
@@ -192,6 +197,8 @@ class _Programming:
         for fault in analyze(source, self._class_name, planned):
             if fault.tool in self._methods:
                 (light if fault.kind in _LIGHT else grave).setdefault(fault.tool, fault.message)
+        for name in [name for name in self._methods if name not in self._schemas()]:
+            grave.setdefault(name, "it is no public method that can be called on an instance")
         # What cannot be loaded cannot be tried, and one method keeps all others from being loaded.
         grave = grave or await self._loading_faults(source)
         if grave:
@@ -270,12 +277,15 @@ class _Programming:
             self._last = _Assembled(ordered, source, tool_schemas(source, self._class_name))
         return self._last.source
 
+    def _schemas(self) -> dict[str, JsonSchema]:
+        self._assembled()
+        return self._last.schemas if self._last is not None else {}
+
     def _names(self) -> tuple[str, ...]:
         return tuple(tool.name for tool in self._design.tools)
 
     def _tools(self) -> tuple[ToolSpec, ...]:
-        self._assembled()
-        schemas = self._last.schemas if self._last is not None else {}
+        schemas = self._schemas()
         return tuple(
             tool.model_copy(update={"parameters": interface(tool.parameters, schemas[tool.name])})
             for tool in self._design.tools

@@ -125,8 +125,7 @@ async def run_scenarios(
 ) -> ScenariosReport:
     """Give each environment `per_env` scenarios, keeping those that it has.
 
-    Scenarios that belong to another version of the program count as missing no less than those that are there: they
-    stay, and `rollout` says that they are stale.
+    Scenarios that were made for another version of the program stay as they are; the report counts them as stale.
 
     Args:
         env_id: only this one; None: all that are not rejected by their assessment.
@@ -178,6 +177,7 @@ async def run_scenarios(
             present=len(present),
             made=sum(isinstance(outcome, Scenario) for outcome in made),
             solved=sum(scenario.solution is not None for scenario in present),
+            stale=sum(scenario.env_digest != skeleton.digest for scenario in present),
             dropped=tuple(outcome for outcome in made if isinstance(outcome, str)),
         )
 

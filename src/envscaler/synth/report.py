@@ -111,6 +111,8 @@ class ScenariosMade(Record):
     present: int
     made: int
     solved: int
+    stale: int = 0
+    """Those among the present ones that were made for another version of the program."""
     dropped: tuple[str, ...] = ()
     """Why a scenario could not be made, one sentence each."""
 
