@@ -92,7 +92,7 @@ def compose(reading: Reading, parts: Collection[str] | None) -> Blueprint:
         composition = Composition(plan, {role: noun.Name for role, noun in nouns.items()})
         composition.drop({name for name in composition.hooks["minor"] if draw.share("minor", name) < _MINOR_LEFT_OUT})
         if parts is None:
-            _attach_drawn(composition, nouns, asked, draw, reading.language)
+            _attach_drawn(composition, nouns, asked, draw, reading)
         else:
             for name in parts:
                 part = _part(name, composition, nouns, draw, reading.language)
@@ -132,14 +132,16 @@ def _usable(thing: str) -> str:
 
 
 def _attach_drawn(
-    composition: Composition, nouns: dict[str, Noun], asked: frozenset[str], draw: _Draw, language: Language
+    composition: Composition, nouns: dict[str, Noun], asked: frozenset[str], draw: _Draw, reading: Reading
 ) -> None:
     """Attach parts in drawn order; those that the task's acts ask for are passed over less often."""
-    wanted = int(draw.pick("parts", _PARTS))
+    wanted, language = int(draw.pick("parts", _PARTS)), reading.language
     for name in sorted(part_names(language), key=lambda name: draw.share("part", name)):
         if wanted == 0 or composition.tools() > MOST_TOOLS - _LEAST_TOOLS:
             return
-        if not asked.intersection(_acts(name, language)) and draw.share("passed over", name) < _UNASKED_LEFT_OUT:
+        if reading.entry.template not in _line("fits", name):
+            continue
+        if not asked.intersection(_line("acts", name)) and draw.share("passed over", name) < _UNASKED_LEFT_OUT:
             continue
         part = _part(name, composition, nouns, draw, language)
         if composition.takes(part):
@@ -152,9 +154,9 @@ _LEAST_TOOLS = 2
 
 
 @cache
-def _acts(part: str, language: Language) -> frozenset[str]:
-    """The acts for which a part is there; they stand in one line of its file, which needs no rendering."""
-    found = re.search(r"^acts: \[(.*)\]$", _source(f"parts/{part}", language), re.MULTILINE)
+def _line(key: str, part: str) -> frozenset[str]:
+    """The acts for which a part is there, or the templates that it fits: one line of its English file, unrendered."""
+    found = re.search(rf"^{key}: \[(.*)\]$", _source(f"parts/{part}", "en"), re.MULTILINE)
     return frozenset(found[1].split(", ")) if found is not None else frozenset()
 
 
