@@ -95,6 +95,13 @@ def _without_edges(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
     return kept
 
 
+def _empty_line(line: cst.EmptyLine) -> cst.EmptyLine:
+    """A blank line without spaces; a comment line at the depth of its block, where it belongs even if it was not."""
+    if line.comment is None:
+        return _BLANK
+    return line.with_changes(indent=True, whitespace=cst.SimpleWhitespace(""))
+
+
 class _Layout(cst.CSTTransformer):
     """Indents everything by the default, empties blank lines, moves docstrings to their depth."""
 
@@ -109,11 +116,17 @@ class _Layout(cst.CSTTransformer):
         self._depth -= 1
         return updated.with_changes(indent=None, footer=_without_edges(updated.footer))
 
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> bool:
+        # Expressions are most of a program and have no layout of ours: looking into them took two thirds of the time.
+        return False
+
+    def leave_SimpleStatementLine(
+        self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
+    ) -> cst.BaseStatement:
+        return updated.with_changes(leading_lines=[_empty_line(line) for line in updated.leading_lines])
+
     def leave_EmptyLine(self, original: cst.EmptyLine, updated: cst.EmptyLine) -> cst.EmptyLine:
-        if updated.comment is None:
-            return _BLANK
-        # Comments at the left edge inside a block belong to the block all the same.
-        return updated.with_changes(indent=True, whitespace=cst.SimpleWhitespace(""))
+        return _empty_line(updated)
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef:
         return self._with_docstring(updated)
