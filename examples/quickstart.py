@@ -54,7 +54,9 @@ def main() -> None:
     started = time.monotonic()
 
     limit = ["--limit", str(options.limit)] if options.limit else []
-    synth = envscaler("synth", str(options.tasks), "--library", str(library), "--scenarios", "2", "--seed", "0", *limit)
+    # The paper tests each environment with 100 calls, which is also the command's default; 20 show the same way sooner.
+    size = ["--scenarios", "2", "--rounds", "20", "--seed", "0"]
+    synth = envscaler("synth", str(options.tasks), "--library", str(library), *size, *limit)
     runs = {agent: envscaler("rollout", str(library), "--agent", agent) for agent in AGENTS}
     rows = library / "sft.jsonl"
     export = envscaler("export", "sft", runs["oracle"]["run"], "--out", str(rows), "--solved")
@@ -86,6 +88,8 @@ def main() -> None:
         f"It took {time.monotonic() - started:.0f} s."
     )
 
+    # A name that any keyboard can type.
+    shown = next((name for name in synth["environments"] if name.isascii()), synth["environments"][0])
     program = (
         "envscaler" if Path(sys.executable).parent in _path() else str(Path(sys.executable).with_name("envscaler"))
     )
@@ -93,7 +97,7 @@ def main() -> None:
     for words, command in (
         ("the library", f"show {library}"),
         ("an episode, step by step", f"show {runs['oracle']['run']} 0"),
-        ("call tools by hand", f"play {library}/{synth['environments'][0]}"),
+        ("call tools by hand", f"play {library}/{shown}"),
         (
             "with your own model",
             f"rollout {library} --agent model --model NAME --base-url http://localhost:8000/v1 --max-calls 200",
