@@ -45,11 +45,13 @@ class Graph:
         return _hash(sorted(colours)).hex()
 
     def colours(self) -> Counter[str]:
-        """How often each colour occurs after few rounds."""
+        """How often each colour occurs, in the first rounds taken together."""
         colours = [_hash([label]) for label in self._labels]
+        counted = Counter(colours)
         for _ in range(_NEAR):
             colours = self._refined(colours)
-        return Counter(colour.hex() for colour in colours)
+            counted.update(colours)
+        return Counter({colour.hex(): count for colour, count in counted.items()})
 
     def _refined(self, colours: Sequence[bytes]) -> list[bytes]:
         return [

@@ -15,9 +15,7 @@ from functools import lru_cache
 from envscaler.offline.blueprint import Blueprint, EffectPlan, EntityPlan, OperationPlan
 from envscaler.offline.colours import Graph, Node
 from envscaler.offline.expression import parse
-from envscaler.offline.queries import standard_queries
 from envscaler.offline.skeleton_graph import skeleton_graph
-from envscaler.offline.wording import wording
 from envscaler.skeleton import EnvSkeleton
 
 
@@ -77,8 +75,6 @@ class _Builder:
         """Constants that creation gives to attributes; they count where something else uses the attribute."""
 
     def build(self) -> None:
-        said = wording(self.blueprint.language)
-        standard = [query for entity in self.blueprint.entities for query in standard_queries(entity, said)]
         for entity in self.blueprint.entities:
             for field in entity.fields:
                 if field.ref is not None:
@@ -89,12 +85,20 @@ class _Builder:
             self.graph.edge(node, "of", self.entities[entity.name])
             self._claims(node, "holds", invariant.holds, _Names(self).looking_at(entity, node))
         for operation in self.blueprint.operations:
-            # What every entity has without being asked for says nothing.
-            if operation not in standard:
+            if not self._is_plain(operation):
                 self._operation(operation)
         for made, entity, name, value in self._defaults:
             if (entity.name, name) in self._attributes:
                 self._set(made, entity, name, value, _Names(self))
+
+    def _is_plain(self, operation: OperationPlan) -> bool:
+        """Whether it is one of the queries that every entity has without being asked for, which say nothing."""
+        query = operation.query
+        if query is None or operation.requires:
+            return False
+        if query.kind == "find":
+            return query.field == self.blueprint.entity(query.entity or "").title
+        return query.kind == "get" or (query.kind == "list" and query.where is None and query.sort is None)
 
     def attribute(self, entity: EntityPlan, name: str) -> Node:
         """The node of an attribute."""
