@@ -44,7 +44,7 @@ async def run_assess(
     seed: int = 0,
     attempts: int = 3,
     force: bool = False,
-    environments_at_once: int = 8,
+    environments_at_once: int = 4,
     progress: Progress | None = None,
 ) -> AssessReport:
     """Assess environments of a library anew where their assessment is missing, stale or was asked differently.
@@ -120,7 +120,7 @@ async def run_scenarios(
     seed: int = 0,
     attempts: int = 3,
     min_state_distance: float = 0.02,
-    environments_at_once: int = 8,
+    environments_at_once: int = 4,
     progress: Progress | None = None,
 ) -> ScenariosReport:
     """Give each environment `per_env` scenarios, keeping those that it has.

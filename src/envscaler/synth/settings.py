@@ -60,8 +60,8 @@ class SynthSettings(Record):
 
     concurrency: int = Field(default=32, ge=1)
     """Tasks looked at side by side. Has no influence on what is made."""
-    environments_at_once: int = Field(default=8, ge=1)
-    """Environments built side by side. Has no influence on what is made."""
+    environments_at_once: int = Field(default=4, ge=1)
+    """Environments built side by side; each asks up to ten questions at once. Has no influence on what is made."""
 
     @model_validator(mode="after")
     def _one_source(self) -> SynthSettings:
