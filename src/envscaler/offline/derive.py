@@ -128,7 +128,8 @@ def _nouns(reading: Reading) -> dict[str, Noun]:
 
 def _usable(thing: str) -> str:
     """The thing, in words that can name a variable and say what it is."""
-    return f"{thing} entry" if keyword.iskeyword(thing) or thing in _RESERVED else thing
+    taken = keyword.iskeyword(thing) or thing in _RESERVED or plural(thing) == thing
+    return f"{thing} entry" if taken else thing
 
 
 def _attach_drawn(

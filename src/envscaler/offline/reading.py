@@ -121,7 +121,7 @@ def plural(noun: str) -> str:
 
 @cache
 def _singular_of() -> dict[str, str]:
-    return {many: one for one, many in lexicon()["irregular"].items()}
+    return {plural(noun): noun for noun in _nouns()}
 
 
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d[\w.,:-]*|[^\s\w]", re.IGNORECASE)
@@ -210,7 +210,9 @@ def _is_noun_here(tokens: list[str], index: int) -> bool:
     if index == 0:
         return False
     before = tokens[index - 1]
-    return before in _words("determiners") or (before not in _acts() and before in _words("qualifiers"))
+    if before in _words("determiners") or before == "of":
+        return True
+    return before not in _acts() and (before in _words("qualifiers") or before in _nouns())
 
 
 def _is_verb_form(token: str) -> bool:

@@ -1,0 +1,254 @@
+"""Environments composed from templates and parts: sound programs, legal states, tasks that can be done, English."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from envscaler.offline.blueprint import Blueprint
+from envscaler.offline.derive import compose, derive, part_names, template_names
+from envscaler.offline.design import class_source, entities_of, rules_of, tools_of
+from envscaler.offline.expression import CLOCK, Scope, evaluate
+from envscaler.offline.files import packaged
+from envscaler.offline.interpret import interpret
+from envscaler.offline.labels import names
+from envscaler.offline.methods import method_source
+from envscaler.offline.plans import make_plan
+from envscaler.offline.reading import NounEntry, Reading, read_task
+from envscaler.offline.search import Search
+from envscaler.offline.states import make_state
+from envscaler.offline.structure import signature
+from envscaler.offline.values import PLACEHOLDER, Maker
+from envscaler.offline.wording import wording
+from envscaler.probe import valid_arguments, wrong_arguments
+from envscaler.program import analyze, assemble, state_faults
+from envscaler.state import State, canonical
+
+ENGLISH = wording("en")
+HANDFUL = ["umbrella", "user survey", "hour glass"]
+
+
+def reading(template: str, thing: str = "yoga class", acts: tuple[str, ...] = ()) -> Reading:
+    entry = NounEntry(template=template, person="client", place="studio")
+    return Reading(noun=thing, thing=thing, entry=entry, acts=acts, why="")
+
+
+def fitting(part: str) -> list[str]:
+    found = re.search(r"^fits: \[(.*)\]$", packaged("templates", "parts", f"{part}.yaml"), re.MULTILINE)
+    assert found is not None, f"{part} says nowhere which templates it fits"
+    return found[1].split(", ")
+
+
+@cache
+def with_part(template: str, part: str | None) -> Blueprint:
+    return compose(reading(template), [] if part is None else [part])
+
+
+def assert_sound(blueprint: Blueprint, operations: set[str], *, seeds: int = 3, calls: int = 24) -> None:
+    """Its program is clean and does what the interpreter predicts, its states are legal, its asks can be fulfilled."""
+    methods = {operation.name: method_source(blueprint, operation) for operation in blueprint.operations}
+    source = assemble(class_source(blueprint), methods)
+    assert analyze(source, blueprint.class_name, tools_of(blueprint)) == ()
+    states = [make_state(blueprint, seed=seed, index=seed, purpose="scenario") for seed in range(seeds)]
+    for state in states:
+        assert_legal(blueprint, state)
+    assert_agreement(blueprint, source, states[0], operations, calls)
+    for operation in blueprint.operations:
+        if operation.ask and operation.name in operations:
+            needed = {param.name for param in operation.params if not param.optional}
+            for phrase in operation.ask:
+                assert needed <= {path.partition(".")[0] for path in PLACEHOLDER.findall(phrase)}, phrase
+            more = (make_state(blueprint, seed=seed, index=seed, purpose="scenario") for seed in range(seeds, 25))
+            assert any(can_be_done(blueprint, operation.name, state) for state in (*states, *more)), operation.name
+
+
+def assert_legal(blueprint: Blueprint, state: State) -> None:
+    assert state_faults(state, entities_of(blueprint)) == ()
+    for invariant in blueprint.invariants:
+        for row in state[blueprint.entity(invariant.entity).container].values():
+            assert evaluate(invariant.holds, Scope(blueprint, state).with_it(invariant.entity, row)), invariant.rule
+    for entity in blueprint.entities:
+        assert state[entity.container], f"no {entity.noun} in a state"
+
+
+def assert_agreement(blueprint: Blueprint, source: str, state: State, operations: set[str], calls: int) -> None:
+    module: dict[str, Any] = {"__name__": "derived"}
+    exec(source, module)  # noqa: S102 - source of our own making
+    tools = {tool.name: tool for tool in tools_of(blueprint)}
+    entities = entities_of(blueprint)
+    rng = Random(3)
+    chosen = [operation for operation in blueprint.operations if operation.name in operations]
+    for _ in range(calls):
+        operation = rng.choice(chosen if rng.random() < 0.7 else blueprint.operations)
+        found = next(Search(operation, state, Maker(blueprint, rng, state[CLOCK])).found(), None)
+        way = rng.random()
+        arguments: dict[str, Any]
+        if way < 0.6 and found is not None:
+            arguments = found
+        elif way < 0.8:
+            arguments = valid_arguments(tools[operation.name], state, entities, rng)
+        else:
+            arguments = wrong_arguments(tools[operation.name], state, entities, rng)[1]
+        predicted = interpret(blueprint, operation, state, arguments)
+        instance = module[blueprint.class_name](copy.deepcopy(state))
+        try:
+            result = getattr(instance, operation.name)(**copy.deepcopy(arguments))
+        except TypeError as fault:
+            # Python itself refuses what is missing or unexpected; anything else is the method's own fault.
+            if not re.search(r"missing \d+ required|unexpected keyword argument", str(fault)):
+                raise
+            result = {"success": False}
+        assert result["success"] is predicted.success, f"{operation.name}({arguments}): {result}"
+        assert canonical(vars(instance)) == canonical(predicted.state), f"{operation.name}({arguments})"
+        assert result.get("data") == predicted.data, f"{operation.name}({arguments})"
+        state = predicted.state
+
+
+def can_be_done(blueprint: Blueprint, name: str, state: State) -> bool:
+    operation = blueprint.operation(name)
+    assert operation is not None
+    named = {entity.name: list(names(blueprint, state, entity, ENGLISH)) for entity in blueprint.entities}
+    include = {param.name for param in operation.params}
+    maker = Maker(blueprint, Random(7), state[CLOCK])
+    search = Search(operation, state, maker, include=include, candidates=lambda param: named[param.ref or ""])
+    return next(search.found(), None) is not None
+
+
+def brought(template: str, part: str) -> set[str]:
+    """Operations that a part brings or joins; empty where it does not fit in."""
+    plain, joined = with_part(template, None), with_part(template, part)
+    return {
+        operation.name
+        for operation in joined.operations
+        if operation.effect == "update" and plain.operation(operation.name) != operation
+    }
+
+
+@pytest.mark.parametrize("template", template_names())
+def test_every_template_is_sound_alone(template: str) -> None:
+    blueprint = with_part(template, None)
+    assert_sound(blueprint, {op.name for op in blueprint.operations if op.effect == "update"}, calls=40)
+
+
+@pytest.mark.parametrize("part", part_names())
+def test_every_part_is_sound_with_a_template_that_it_fits(part: str) -> None:
+    templates = fitting(part)
+    start = len(part) % len(templates)
+    joined = next((template for template in (*templates[start:], *templates[:start]) if brought(template, part)), None)
+    assert joined is not None, f"{part} joins none of {templates}"
+    assert_sound(with_part(joined, part), brought(joined, part))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", template_names())
+def test_every_part_is_sound_with_every_template_that_it_fits(template: str) -> None:
+    for part in part_names():
+        if template in fitting(part) and (operations := brought(template, part)):
+            assert_sound(with_part(template, part), operations)
+
+
+def test_every_template_has_parts_enough_for_its_things() -> None:
+    for template in template_names():
+        joined = [part for part in part_names() if template in fitting(part) and brought(template, part)]
+        assert len(joined) >= 6, f"{template}: {joined}"
+
+
+@pytest.mark.parametrize("template", template_names())
+def test_things_of_one_template_differ_in_structure(template: str) -> None:
+    things = [
+        f"{word} {noun}" for word in ("spring", "harbour", "night") for noun in ("lamp", "report", "walk", "fund")
+    ]
+    blueprints = [derive(reading(template, thing)) for thing in things]
+    assert len({signature(blueprint) for blueprint in blueprints}) == len(things)
+    for blueprint in blueprints:
+        assert_rich(blueprint)
+
+
+def assert_rich(blueprint: Blueprint) -> None:
+    assert 12 <= len(blueprint.operations) <= 25
+    assert sum(operation.effect == "update" for operation in blueprint.operations) >= 4
+    assert len(rules_of(blueprint)) >= 6
+    assert len(blueprint.entities) >= 3
+
+
+def test_the_same_reading_gives_the_same_environment() -> None:
+    assert compose(reading("booking"), None) == compose(reading("booking"), None) == derive(reading("booking"))
+
+
+def test_acts_of_the_task_bring_the_parts_that_they_ask_for() -> None:
+    asked = derive(reading("collection", "tide table", acts=("change",)))
+    assert asked.operation("rate_element") is not None or asked.entity("Element").field("rating") is not None
+
+
+def texts(blueprint: Blueprint) -> list[str]:
+    out = [blueprint.summary, blueprint.introduction]
+    for operation in blueprint.operations:
+        out += [operation.description, operation.message, *operation.ask]
+        out += [text for requirement in operation.requires for text in (requirement.error, requirement.rule)]
+    return out
+
+
+@pytest.mark.parametrize("template", template_names())
+@pytest.mark.parametrize("thing", HANDFUL)
+def test_articles_and_sentences_are_right(template: str, thing: str) -> None:
+    for text in texts(derive(reading(template, thing))):
+        spoken = PLACEHOLDER.sub(lambda match: f"Ann-{match.start()}", text)
+        assert not re.search(r"\b[Aa] (?=[aeio])(?!one\b|eu)", spoken), text
+        assert not re.search(r"\b[Aa]n (?![aeiouAEIOU]|hour|honest|SMS)", spoken), text
+        assert not re.search(r"<<|>>|<%|\bNone\b|  ", spoken), text
+        assert not re.search(r"\b([a-z]+) \1\b", spoken), text
+    for rule in rules_of(derive(reading(template, thing))):
+        assert rule.text.endswith(".")
+        assert rule.text[:1].isupper()
+
+
+def test_a_thing_that_python_or_a_container_has_taken_gets_a_name_of_its_own() -> None:
+    for thing in ("class", "data", "series"):
+        blueprint = derive(reading("booking", thing))
+        assert blueprint.summary.startswith(f"{thing.capitalize()} entry")
+
+
+@pytest.mark.slow
+def test_no_two_things_of_the_source_tasks_share_a_structure(shared_data: Path) -> None:
+    lines = (shared_data / "data" / "source_tasks.jsonl").read_text(encoding="utf-8").splitlines()
+    things: dict[str, Reading] = {}
+    for line in lines:
+        found = read_task(json.loads(line)["task"])
+        if found is not None:
+            things.setdefault(found.thing, found)
+    assert len(things) >= 450
+    seen: dict[str, str] = {}
+    for thing, found in things.items():
+        blueprint = derive(found)
+        assert_rich(blueprint)
+        other = seen.setdefault(signature(blueprint), thing)
+        assert other == thing, f"{other} and {thing} have the same structure"
+    templates = Counter(found.entry.template for found in things.values())
+    assert set(templates) == set(template_names())
+
+
+@pytest.mark.slow
+def test_derived_environments_of_drawn_tasks_are_sound_and_have_plans(shared_data: Path) -> None:
+    lines = (shared_data / "data" / "source_tasks.jsonl").read_text(encoding="utf-8").splitlines()
+    found = {reading.thing: reading for line in lines if (reading := read_task(json.loads(line)["task"])) is not None}
+    for thing in Random(5).sample(sorted(found), 60):
+        blueprint = derive(found[thing])
+        assert_sound(blueprint, set(), calls=40)
+        state = make_state(blueprint, seed=1, index=1, purpose="scenario")
+        assert make_plan(blueprint, state, Random(1), ENGLISH).calls, thing
+
+
+def test_part_files_hold_nothing_that_no_template_reads() -> None:
+    known = {"acts", "fits", "needs", "introduction", "vocabularies", "fields", "entities", "invariants"}
+    known |= {"guards", "extras", "operations"}
+    for part in part_names():
+        text = re.sub(r"<[%#].*?[%#]>\n?|<<.*?>>", "", packaged("templates", "parts", f"{part}.yaml"))
+        assert set(re.findall(r"^(\w+):", text, re.MULTILINE)) <= known, part
