@@ -27,7 +27,7 @@ from envscaler.offline.reading import lexicon, noun_entry, plural, read_task, re
         ("Book the 'Fitness Cardio' class with instructor Wang Li.", "group class"),
         ("Approve John's medical leave request.", "medical leave request"),
         ("Please register for the tennis tournament in May.", "tennis tournament"),
-        ("Check the status of order 8812.", "customer order"),
+        ("Check the status of order #8812.", "customer order"),
     ],
 )
 def test_the_thing_says_what_the_task_says(task: str, thing: str) -> None:
