@@ -134,3 +134,10 @@ async def test_a_tool_that_was_dropped_is_in_no_plan() -> None:
             prompts=Prompts(),
         )
         assert dropped not in {call.name for call in task.reply.plan}
+
+
+async def test_a_domain_may_have_an_entity_called_system() -> None:
+    _, state, _ = await _designed("Change the room preference setting of our meeting system.")
+    names = [entity.name for entity in state.entities]
+    assert "System" in names
+    assert len(set(names)) == len(names)

@@ -21,8 +21,9 @@ DEFAULT_CLOCK = "2025-01-06T09:00:00"
 def entities_of(blueprint: Blueprint) -> tuple[Entity, ...]:
     """E_state: one entity a container, and one for what the system keeps once."""
     said = wording(blueprint.language)
+    taken = {entity.name for entity in blueprint.entities}
     system = Entity(
-        name="System",
+        name="System" if "System" not in taken else "SystemClock",
         description=said.say("system"),
         attributes=(
             Attribute(name=CLOCK, type="str", description=said.say("system_clock")),
