@@ -47,7 +47,7 @@ format: dev
 	$(BIN)/ruff check --fix src tests examples perf
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: dev
 	$(BIN)/python -m pytest -m slow
