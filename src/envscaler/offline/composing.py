@@ -75,8 +75,7 @@ class Composition:
             for operation in self._targets([extra]):
                 operation["effects"] = [*operation["effects"], extra["effect"]]
         self.plan["operations"] = [*self.plan["operations"], *part.get("operations", ())]
-        for key in ("invariants",):
-            self.plan[key] = [*self.plan.get(key, ()), *part.get(key, ())]
+        self.plan["invariants"] = [*self.plan.get("invariants", ()), *part.get("invariants", ())]
         self.plan["vocabularies"] = {**self.plan.get("vocabularies", {}), **part.get("vocabularies", {})}
         self.plan["introduction"] = f"{str(self.plan['introduction']).strip()} {part['introduction']}"
 
