@@ -27,7 +27,13 @@ def console(*, stderr: bool = False) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH_OF_PIPES
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
+
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            # rich would end the process with 1; whoever closes a pipe has seen enough, which is no failure.
+            raise BrokenPipeError
+
+    return Quiet(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
 
 
 def emit_json(value: Any) -> None:

@@ -217,14 +217,18 @@ def _filter_task(inputs: t.FilterTaskInputs) -> AssistantMessage:
         return _json(t.FilterTaskReply(stateful=False, reason=reason))
     reading = _read(inputs.task, "en")
     if reading is None:
-        return _json(t.FilterTaskReply(stateful=False, reason="no thing that is kept, owned or changed was recognised"))
+        return _json(
+            t.FilterTaskReply(
+                stateful=False, reason="the offline model recognises nothing in it that is kept, owned or changed"
+            )
+        )
     return _json(t.FilterTaskReply(stateful=True, reason=reading.why))
 
 
 def _infer(inputs: t.InferEnvironmentInputs) -> AssistantMessage:
     blueprint = blueprint_of_task(inputs.task, inputs.language)
     if blueprint is None:
-        raise Unservable("no thing that is kept, owned or changed was recognised in the task")
+        raise Unservable("it recognises nothing in the task that is kept, owned or changed")
     updates = sum(operation.effect == "update" for operation in blueprint.operations)
     rules = len(rules_of(blueprint))
     return _json(

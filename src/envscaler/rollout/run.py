@@ -59,7 +59,8 @@ async def run_rollout(
     prompts = prompts if prompts is not None else Prompts()
     progress = progress if progress is not None else NullProgress()
     run = _Run(library, settings, models, prompts, progress)
-    return await run.play_all()
+    with run.store.writing():
+        return await run.play_all()
 
 
 class _Run:

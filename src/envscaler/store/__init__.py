@@ -3,6 +3,7 @@
 from envscaler.store.atomic import json_text, write_atomic
 from envscaler.store.journal import Journal
 from envscaler.store.library import LibraryIndex, LibraryStore
+from envscaler.store.lock import sole_writer
 from envscaler.store.reading import read_jsonl, read_record
 from envscaler.store.run import RunStore
 from envscaler.store.tasks import DescriptionFile, Problem, SourceTask, TaskFile, read_descriptions, read_tasks
@@ -21,5 +22,6 @@ __all__ = [
     "read_jsonl",
     "read_record",
     "read_tasks",
+    "sole_writer",
     "write_atomic",
 ]

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from envscaler.store.atomic import (
     write_atomic,
     write_durably,
 )
+from envscaler.store.lock import sole_writer
 from envscaler.store.reading import json_object, read_bytes, read_jsonl, read_record
 from envscaler.store.run import RunStore
 
@@ -248,6 +250,14 @@ class LibraryStore:
         return index
 
     # -- what lies beside the environments --
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Held while a command writes to the library: a second one would do and pay for the same work again.
+
+        Raises:
+            StoreError: on entering, if another process writes to it.
+        """
+        return sole_writer(self.cache_dir / "lock", str(self.path))
 
     @property
     def cache_dir(self) -> Path:

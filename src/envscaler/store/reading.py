@@ -100,7 +100,9 @@ def json_value(content: bytes, where: str) -> JsonValue:
         raise StoreError(f"{where} is not UTF-8 (byte {error.start})") from error
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}" if b"\n" in content.strip() else f"column {error.colno}"
-        raise StoreError(f"{where} is not JSON: {error.msg} ({place})") from error
+        raise StoreError(
+            f"{where} is not JSON: {error.msg.removesuffix(' at')} ({place}); mend it or take it out"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{where} is not JSON that can be read: {error}") from error
 

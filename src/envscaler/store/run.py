@@ -6,6 +6,7 @@ What a run record says, and which episodes still have to be played, is `rollout`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +14,7 @@ from envscaler.errors import StoreError
 from envscaler.record import Record
 from envscaler.store.appending import LineFile
 from envscaler.store.atomic import json_text, versioned, write_atomic
+from envscaler.store.lock import sole_writer
 from envscaler.store.reading import RecordT, json_object, read_jsonl, read_record, validated
 from envscaler.trajectory import Trajectory
 
@@ -41,6 +43,14 @@ class RunStore:
         if not run.exists:
             raise StoreError(f"{path} is no run: it has neither {_RUN} nor {_TRAJECTORIES}")
         return run
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Held while a rollout writes to the run: a second one would play the same episodes again.
+
+        Raises:
+            StoreError: on entering, if another process writes to it.
+        """
+        return sole_writer(self.path / ".lock", str(self.path))
 
     @property
     def exists(self) -> bool:

@@ -99,7 +99,7 @@ async def run_assess(
         return _assessed(made, fresh=True)
 
     names = _named(store, env_id)
-    assessed = await _each(one, names, "assess", environments_at_once, progress)
+    assessed = await _each(store, one, names, "assess", environments_at_once, progress)
     return AssessReport(
         library=library,
         threshold=threshold,
@@ -182,7 +182,7 @@ async def run_scenarios(
         )
 
     names = _named(store, env_id)
-    made = await _each(one, names, "scenarios", environments_at_once, progress)
+    made = await _each(store, one, names, "scenarios", environments_at_once, progress)
     return ScenariosReport(
         library=library,
         environments=tuple(outcome for outcome in made if outcome is not None),
@@ -219,6 +219,7 @@ def _named(store: LibraryStore, env_id: str | None) -> tuple[str, ...]:
 
 
 async def _each(
+    store: LibraryStore,
     function: Callable[[str, Sandbox], Awaitable[Out]],
     names: Sequence[str],
     stage: str,
@@ -228,13 +229,14 @@ async def _each(
     shown = progress or NullProgress()
     shown.stage(stage, len(names))
     outcomes: list[Out] = []
-    async with Sandbox() as sandbox:
+    with store.writing():
+        async with Sandbox() as sandbox:
 
-        async def counted(name: str) -> Out:
-            outcome = await function(name, sandbox)
-            shown.advance(stage)
-            return outcome
+            async def counted(name: str) -> Out:
+                outcome = await function(name, sandbox)
+                shown.advance(stage)
+                return outcome
 
-        async with aclosing(bounded_map(counted, names, limit=limit)) as results:
-            outcomes.extend([outcome async for outcome in results])
+            async with aclosing(bounded_map(counted, names, limit=limit)) as results:
+                outcomes.extend([outcome async for outcome in results])
     return outcomes

@@ -54,7 +54,7 @@ async def run_synth(
     """
     source = _Source.read(settings)
     store = LibraryStore.create(settings.library)
-    with Journal(store.cache_dir / "synth.jsonl") as journal:
+    with store.writing(), Journal(store.cache_dir / "synth.jsonl") as journal:
         async with Sandbox() as sandbox:
             run = _Run(settings, models, prompts, progress or NullProgress(), store, SynthJournal(journal), sandbox)
             try:

@@ -14,12 +14,13 @@ from envscaler.engine import bounded_map
 from envscaler.errors import ReplyError
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
-from envscaler.sandbox import DEFAULT_CLOCK, Program, Sandbox
+from envscaler.sandbox import Program, Sandbox
 from envscaler.scenario import Check, Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton, Origin
 from envscaler.state import State
 from envscaler.synth.asking import Asking
 from envscaler.synth.checks import write_checks
+from envscaler.synth.clock import clock_of
 from envscaler.synth.plan import Executed, difficulty, execute
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.states import known_of, write_state
@@ -122,7 +123,7 @@ class ScenarioWriter:
                     skeleton,
                     written.state,
                     seed=self._episode_seed(index),
-                    clock=DEFAULT_CLOCK,
+                    clock=clock_of(written.state),
                     sandbox=self._sandbox,
                 )
             executions.append(executed)
@@ -134,7 +135,7 @@ class ScenarioWriter:
             t.WriteTaskInputs(
                 **dict(self._known),
                 state=written.state,
-                clock=DEFAULT_CLOCK,
+                clock=clock_of(written.state),
                 index=index,
                 seed=self._task_seed(index),
                 earlier=tuple(tasks[-_EARLIER:]),
@@ -155,7 +156,7 @@ class ScenarioWriter:
                 self._known,
                 state=drafted.state,
                 other_state=executed.final_state if executed is not None else None,
-                clock=DEFAULT_CLOCK,
+                clock=clock_of(drafted.state),
                 task=drafted.task.task,
                 index=index,
                 # The seed of its task: a model without memory makes the same draft again and finds its checks by it.
@@ -191,7 +192,7 @@ class ScenarioWriter:
             checks=written.checks,
             solution=executed.solution if executed is not None and solved else None,
             alternatives=alternatives,
-            clock=DEFAULT_CLOCK,
+            clock=clock_of(drafted.state),
             seed=self._episode_seed(index),
             difficulty=difficulty(executed, skeleton, drafted.state) if executed is not None and solved else None,
             user_profile=drafted.task.user_profile,
@@ -201,7 +202,7 @@ class ScenarioWriter:
     async def _missed(self, checks: Sequence[Check], initial: State, final: State) -> list[str]:
         """Descriptions of the checks that do not hold of a final state."""
         outcomes = await self._sandbox.check(
-            [check.source for check in checks], initial_state=initial, final_state=final, clock=DEFAULT_CLOCK
+            [check.source for check in checks], initial_state=initial, final_state=final, clock=clock_of(initial)
         )
         return [check.description for check, outcome in zip(checks, outcomes, strict=True) if outcome.value is not True]
 
@@ -216,7 +217,7 @@ class ScenarioWriter:
                 self._skeleton,
                 drafted.state,
                 seed=self._episode_seed(drafted.index),
-                clock=DEFAULT_CLOCK,
+                clock=clock_of(drafted.state),
                 sandbox=self._sandbox,
             )
             fault = executed.fault
