@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def envscaler(*arguments: str) -> dict[str, Any]:
     )
     if done.returncode:
         console.print(f"The command ended with exit code {done.returncode}; the quickstart stops here.", style="red")
-        sys.exit(done.returncode)
+        raise SystemExit(done.returncode)
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
@@ -54,10 +55,12 @@ def main() -> None:
     started = time.monotonic()
 
     limit = ["--limit", str(options.limit)] if options.limit else []
-    # The paper tests each environment with 100 calls, which is also the command's default; 20 show the same way sooner.
-    size = ["--scenarios", "2", "--rounds", "20", "--seed", "0"]
+    # The paper tests each environment with 100 calls, which is also the command's default; 10 show the same way sooner.
+    size = ["--scenarios", "2", "--rounds", "10", "--seed", "0"]
     synth = envscaler("synth", str(options.tasks), "--library", str(library), *size, *limit)
-    runs = {agent: envscaler("rollout", str(library), "--agent", agent) for agent in AGENTS}
+    with ThreadPoolExecutor() as side_by_side:
+        played = {agent: side_by_side.submit(envscaler, "rollout", str(library), "--agent", agent) for agent in AGENTS}
+    runs = {agent: run.result() for agent, run in played.items()}
     rows = library / "sft.jsonl"
     export = envscaler("export", "sft", runs["oracle"]["run"], "--out", str(rows), "--solved")
     page = library / "library.html"
