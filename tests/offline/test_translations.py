@@ -99,7 +99,9 @@ class Comparison:
 
     def _same_words(self, first: list[Any], second: list[Any], place: str) -> None:
         for one, other in zip(first, second, strict=False):
-            if one in self.words:
+            if isinstance(one, list) and isinstance(other, list):
+                self._lists("pick", one, other, place)
+            elif one in self.words:
                 self._expect(other in self.words[one], place, (one, other))
             elif not isinstance(one, str):
                 self._expect(one == other, place, (one, other))
