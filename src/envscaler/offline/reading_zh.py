@@ -120,7 +120,8 @@ def read_words(text: str, language: Language = LANGUAGE) -> Reading | None:
 
 def _reading(thing: _Thing, clauses: Sequence[Sequence[_Token]], why: str, language: Language) -> Reading:
     entry = noun_entry(nouns()[thing.head])
-    qualified = " ".join([*(lexicon()["qualifiers"][word] for word in thing.qualifiers), nouns()[thing.head]])
+    kinds = (lexicon()["qualifiers"][word] for word in thing.qualifiers)
+    qualified = " ".join(filter(None, [*kinds, nouns()[thing.head], entry.counted]))
     said = "".join(thing.qualifiers) + thing.head
     if not thing.qualifiers:
         qualified = lexicon()["english"].get(said) or entry.alone or qualified
