@@ -44,7 +44,9 @@ from envscaler.state import State, canonical
 TASKS = Path(__file__).with_name("zh_tasks.txt").read_text(encoding="utf-8").splitlines()
 CHINESE = wording("zh")
 # What stays in Latin letters: placeholders, addresses, ids, forms of dates, names of parameters, standards.
-IDENTIFIERS = re.compile(r"\{[^{}]*\}|[\w.]+@[\w.]+|\b[A-Z]{2,4}-\d{4}\b|YYYY-MM-DD(?:THH:MM:SS)?|HH:MM|ISO 8601")
+IDENTIFIERS = re.compile(
+    r"\{[^{}]*\}|[\w.]+@[\w.]+|(?<![A-Za-z])[A-Z]{2,4}-\d{4}(?!\d)|YYYY-MM-DD(?:THH:MM:SS)?|HH:MM|ISO 8601"
+)
 
 
 def reading_of(task: str) -> Reading:
