@@ -13,6 +13,7 @@ from envscaler.sandbox.contract import (
     Snapshot,
     ToolFault,
 )
+from envscaler.sandbox.judge import Judge
 from envscaler.sandbox.sandbox import Sandbox
 from envscaler.sandbox.session import Session
 
@@ -24,6 +25,7 @@ __all__ = [
     "CheckOutcome",
     "FaultKind",
     "IsolationReport",
+    "Judge",
     "Limits",
     "Outcome",
     "Program",

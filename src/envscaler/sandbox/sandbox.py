@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 from envscaler.canonical import to_json
 from envscaler.errors import SandboxError
 from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, IsolationReport, Limits, Program
-from envscaler.sandbox.inside.wire import HEADER_BYTES, Judge, Reply, utf8
+from envscaler.sandbox.inside.wire import HEADER_BYTES
+from envscaler.sandbox.judge import Judge
 from envscaler.sandbox.nursery import Nursery
-from envscaler.sandbox.session import Beginning, Session, death_fault
-from envscaler.sandbox.worker import Worker, WorkerDied
+from envscaler.sandbox.session import Beginning, Session
+from envscaler.sandbox.worker import Worker
 from envscaler.state import JsonValue, State
 
 _WATCH_EVERY_S = 0.25
+_SPARES = 8
 _ENVELOPE_BYTES = 64_000
 """What a frame may hold beside a result or a state: names, messages, digests."""
 
@@ -40,6 +43,8 @@ class Sandbox:
         self._nurseries: list[Nursery] = []
         self._next_nursery = 0
         self._workers: set[Worker] = set()
+        self._spares: list[tuple[str, Worker]] = []
+        """Workers that trials have left, with the digest of their program; the latest last."""
         self._slots = asyncio.Semaphore(self.limits.max_sessions)
         self._watcher: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -71,6 +76,7 @@ class Sandbox:
         for worker in tuple(self._workers):
             worker.kill()
         self._workers.clear()
+        self._spares.clear()
         for nursery in nurseries:
             await nursery.close()
 
@@ -101,9 +107,34 @@ class Sandbox:
             NotJson: if `state` has no JSON form.
             ValueError: if `clock` is no ISO 8601 time.
         """
+        return await self._opened(program, state, seed, clock, lambda: None)
+
+    @asynccontextmanager
+    async def trial(
+        self, program: Program, state: State, *, seed: int = 0, clock: str = DEFAULT_CLOCK
+    ) -> AsyncIterator[Session]:
+        """As `open`, for the time of a `with`, at a tenth of the cost where trials of one program follow each other.
+
+        A trial goes on in the worker that an earlier one of the same program has left alive. The program's module is
+        executed anew, so only what a program hides in the standard library outlives a trial. An episode, and whatever
+        looks for such things, is to use `open`.
+
+        Raises:
+            ProgramError, SandboxError, NotJson, ValueError: as `open`.
+        """
+        session = await self._opened(program, state, seed, clock, lambda: self._take_spare(program))
+        try:
+            yield session
+        finally:
+            self._keep_spare(program, session.release())
+            await session.close()
+
+    async def _opened(
+        self, program: Program, state: State, seed: int, clock: str, spare: Callable[[], Worker | None]
+    ) -> Session:
         beginning = Beginning(to_json(state), seed, clock_us(clock), 0)
         await self.admit()
-        session = Session(self, program, beginning)
+        session = Session(self, program, beginning, spare())
         try:
             await session.start()
         except BaseException:
@@ -122,44 +153,20 @@ class Sandbox:
         Returns:
             One outcome a source, in order.
         """
-        initial, final = to_json(initial_state), to_json(final_state)
-        return await self._judge(sources, "function", initial, final, clock_us(clock))
+        async with self.judge() as judge:
+            return await judge.check(sources, initial_state=initial_state, final_state=final_state, clock=clock)
 
     async def evaluate(
         self, expressions: Sequence[str], state: JsonValue, *, clock: str = DEFAULT_CLOCK
     ) -> tuple[CheckOutcome, ...]:
         """Evaluate Python expressions over the name `state`, such as `Rule.predicate`; otherwise as `check`."""
-        return await self._judge(expressions, "expression", b"null", to_json(state), clock_us(clock))
+        async with self.judge() as judge:
+            return await judge.evaluate(expressions, state, clock=clock)
 
-    async def _judge(
-        self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
-    ) -> tuple[CheckOutcome, ...]:
+    def judge(self) -> Judge:
+        """A process for judging that serves several calls of `check` and `evaluate`; an async context manager."""
         self._require_open()
-        outcomes: list[CheckOutcome] = []
-        worker: Worker | None = None
-        deaths = 0
-        try:
-            while len(outcomes) < len(sources):
-                if worker is None:
-                    worker = await self._fork(None)
-                source = utf8(sources[len(outcomes)])
-                request = Judge(worker.next_serial(), form, source, initial, final, clock)
-                try:
-                    reply = await worker.ask(request)
-                except WorkerDied as death:
-                    # A check that takes its worker with it must not take the checks after it.
-                    worker = None
-                    deaths += 1
-                    if death.cause == "cpu" or deaths == 2:
-                        outcomes.append(CheckOutcome(None, str(death_fault(death, self.limits)), False))
-                        deaths = 0
-                    continue
-                deaths = 0
-                outcomes.append(_judgement(reply))
-        finally:
-            if worker is not None:
-                worker.kill()
-        return tuple(outcomes)
+        return Judge(lambda: self._fork(None), self.limits)
 
     # -- what sessions need ---------------------------------------------------------------------------------
 
@@ -200,6 +207,23 @@ class Sandbox:
         self._workers.add(worker)
         return worker
 
+    def _take_spare(self, program: Program) -> Worker | None:
+        for place in reversed(range(len(self._spares))):
+            digest, worker = self._spares[place]
+            if digest == program.digest:
+                del self._spares[place]
+                if not worker.dead:
+                    return worker
+        return None
+
+    def _keep_spare(self, program: Program, worker: Worker | None) -> None:
+        if worker is None or self.closed:
+            return
+        self._spares.append((program.digest, worker))
+        if len(self._spares) > _SPARES:
+            _, oldest = self._spares.pop(0)
+            oldest.kill()
+
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_EVERY_S)
@@ -211,10 +235,3 @@ class Sandbox:
     def _require_open(self) -> None:
         if self.closed:
             raise SandboxError("the sandbox is not open: use it in `async with`")
-
-
-def _judgement(reply: Reply) -> CheckOutcome:
-    if reply.kind == "ok" and reply.result in (b"true", b"false"):
-        return CheckOutcome(reply.result == b"true", None, reply.changed)
-    error = f"{reply.type}: {reply.message}" if reply.message else reply.type
-    return CheckOutcome(None, error or "it gave no answer", reply.changed)

@@ -71,13 +71,18 @@ class LoggedCall:
 class Session:
     """One instance of a program in a worker of its own. `Sandbox.open` makes it."""
 
-    def __init__(self, host: Host, program: Program, beginning: Beginning) -> None:
+    def __init__(self, host: Host, program: Program, beginning: Beginning, spare: Worker | None = None) -> None:
+        """
+        Args:
+            spare: a worker that has served an earlier session of the program, to begin in.
+        """
         self.program = program
         self._host = host
         self._beginning = beginning
         self._log: list[LoggedCall] = []
         self._lock = asyncio.Lock()
         self._worker: Worker | None = None
+        self._spare = spare
         self._digest = ""
         self._clock_us = beginning.clock_us
         self._index = beginning.call_index
@@ -169,8 +174,12 @@ class Session:
             state = await self._state()
             return Snapshot(state, clock_text(self._clock_us), self._index, self._beginning.seed)
 
-    async def restore(self, snapshot: Snapshot) -> None:
-        """Go on from `snapshot`, in a fresh worker.
+    async def restore(self, snapshot: Snapshot, *, fresh: bool = True) -> None:
+        """Go on from `snapshot`.
+
+        Args:
+            fresh: in a new worker; else in the present one, where the program's module is executed anew and only what
+                the program hid in the standard library stays.
 
         Raises:
             ProgramError: if the program cannot be built from it; the session is then as it was.
@@ -180,7 +189,10 @@ class Session:
             self._require_open()
             before = (self._beginning, self._log, self._clock_us, self._index)
             self._beginning, self._log = beginning, []
-            self._drop()
+            if fresh:
+                self._drop()
+            else:
+                self._spare, self._worker = self._worker, None
             try:
                 self._digest, _ = await self._retrying(self._begin)
             except BaseException:
@@ -204,6 +216,11 @@ class Session:
             raise
         return twin
 
+    def release(self) -> Worker | None:
+        """Give up the worker, if it is alive, for another session of the same program."""
+        worker, self._worker = self._worker, None
+        return worker if worker is not None and not worker.dead else None
+
     async def close(self) -> None:
         """End the worker; idempotent."""
         if not self._closed:
@@ -223,6 +240,18 @@ class Session:
 
     async def _retrying(self, build: Callable[[Worker], Awaitable[BuiltT]]) -> BuiltT:
         died: WorkerDied | None = None
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            try:
+                built = await build(spare)
+            except (WorkerDied, ProgramError):
+                spare.kill()  # what went before in it may be to blame; a new worker decides
+            except BaseException:
+                spare.kill()
+                raise
+            else:
+                self._worker = spare
+                return built
         for _ in range(_REBUILDS):
             worker = await self._host.worker_for(self.program)
             try:
@@ -287,9 +316,10 @@ class Session:
         raise WorkerLost("the worker dies when its state is read")
 
     def _drop(self) -> None:
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.kill()
+        for worker in (self._worker, self._spare):
+            if worker is not None:
+                worker.kill()
+        self._worker = self._spare = None
 
     def _failed(self, fault: ToolFault, clock: int) -> Outcome:
         self._clock_us = clock
@@ -302,7 +332,7 @@ class Session:
 
     def __del__(self) -> None:
         if not self._closed:
-            self._host.abandon(self._worker)
+            self._host.abandon(self._worker or self._spare)
 
 
 def death_fault(death: WorkerDied, limits: Limits) -> ToolFault:

@@ -3,8 +3,8 @@
 Which calls are made is `assess`' business.
 
 Source: ours. Repeating every call at once would cost a worker and all earlier calls each time; the second run goes
-through a chain in spans, each in a fresh worker from a snapshot, so that what a program keeps outside its state is not
-there and a tool that lives on it gives itself away.
+through a chain in a worker of its own and in spans, each from a snapshot and with the program's module executed anew,
+so that what a program keeps outside its state is not there and a tool that lives on it gives itself away.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from envscaler.skeleton import ToolSpec
 from envscaler.state import State
 
 SPAN = 5
-"""Calls that are repeated in one worker."""
+"""Calls that are repeated from one snapshot."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class Chain:
         return examined
 
     async def repeat(self) -> dict[int, Finding]:
-        """Make all calls again, in the same session, and say by round which of them gave something else.
+        """Make all calls again, in a second worker, and say by round which of them gave something else.
 
         Calls after the first such one in its span start from another state and are not compared.
         """
         findings: dict[int, Finding] = {}
-        for snapshot, calls in self._spans:
+        for span, (snapshot, calls) in enumerate(self._spans):
             try:
-                await self._session.restore(snapshot)
+                await self._session.restore(snapshot, fresh=span == 0)
             except ProgramError as fault:
                 detail = f"the program cannot go on from a state that it made itself: {fault}"
                 findings[calls[0].round] = Finding(oracle="not_restorable", detail=detail)

@@ -15,7 +15,7 @@ from envscaler.engine import bounded_map
 from envscaler.errors import ReplyError
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
-from envscaler.sandbox import CheckOutcome, Sandbox
+from envscaler.sandbox import CheckOutcome, Judge
 from envscaler.scenario import Check
 from envscaler.state import State
 from envscaler.synth.asking import Asking
@@ -44,7 +44,7 @@ async def write_checks(
     index: int,
     seed: int,
     asking: Asking,
-    sandbox: Sandbox,
+    judge: Judge,
 ) -> WrittenChecks:
     """Write checklist and check functions.
 
@@ -64,10 +64,10 @@ async def write_checks(
         async def doubt(reply: t.CodeReply) -> str | None:
             if "check_func" not in reply.source:
                 return "it defines no function check_func(final_state)"
-            at_reset = await _run(reply.source, state, state, clock, sandbox)
+            at_reset = await _run(reply.source, state, state, clock, judge)
             fault = _fault(at_reset, "the initial state")
             if fault is None and other_state is not None:
-                fault = _fault(await _run(reply.source, state, other_state, clock, sandbox), "another state")
+                fault = _fault(await _run(reply.source, state, other_state, clock, judge), "another state")
             if fault is None:
                 held.append(bool(at_reset.value))
             return fault
@@ -90,8 +90,8 @@ async def write_checks(
     )
 
 
-async def _run(source: str, initial: State, final: State, clock: str, sandbox: Sandbox) -> CheckOutcome:
-    return (await sandbox.check([source], initial_state=initial, final_state=final, clock=clock))[0]
+async def _run(source: str, initial: State, final: State, clock: str, judge: Judge) -> CheckOutcome:
+    return (await judge.check([source], initial_state=initial, final_state=final, clock=clock))[0]
 
 
 def _fault(outcome: CheckOutcome, where: str) -> str | None:

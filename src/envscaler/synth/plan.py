@@ -35,11 +35,11 @@ async def execute(
     plan: Sequence[SolutionCall], skeleton: EnvSkeleton, state: State, *, seed: int, clock: str, sandbox: Sandbox
 ) -> Executed:
     """Carry out a plan from `state`; it stops at the first call that does not succeed."""
-    session = await sandbox.open(Program(skeleton.source, skeleton.class_name), state, seed=seed, clock=clock)
     made: list[SolutionCall] = []
     results: list[JsonValue] = []
     updates = 0
-    try:
+    program = Program(skeleton.source, skeleton.class_name)
+    async with sandbox.trial(program, state, seed=seed, clock=clock) as session:
         fault: str | None = None
         for index, call in enumerate(plan):
             arguments, fault = _bound(call, results)
@@ -56,8 +56,6 @@ async def execute(
                 break
             made.append(call.model_copy(update={"arguments": arguments}))
         final = await session.state()
-    finally:
-        await session.close()
     if fault is None and not updates:
         fault = "the plan changes nothing"
     return Executed(solution=tuple(made), final_state=final, fault=fault, updates=updates)

@@ -143,17 +143,15 @@ class _Programming:
         bare = _bare_state(self._design.entities)
         try:
             program = Program(reply.source, class_name_of(reply.source))
-            await (await self._sandbox.open(program, bare)).close()
+            async with self._sandbox.trial(program, bare):
+                pass
         except ProgramError as fault:
             return str(fault)
         try:
-            session = await self._sandbox.open(program, {})
+            async with self._sandbox.trial(program, {}) as session:
+                own = await session.state()
         except ProgramError:
             return None  # it needs every key; whether it takes them all shows when a state is loaded
-        try:
-            own = await session.state()
-        finally:
-            await session.close()
         missing = [f"self.{key}" for key in bare if key not in own]
         return f"__init__ does not set {', '.join(missing)}" if missing else None
 
@@ -235,11 +233,10 @@ class _Programming:
     async def _loading_fault(self, source: str) -> ProgramError | None:
         program = Program(source, self._class_name)
         try:
-            session = await self._sandbox.open(program, _bare_state(self._design.entities))
+            async with self._sandbox.trial(program, _bare_state(self._design.entities)):
+                return None
         except ProgramError as fault:
             return fault
-        await session.close()
-        return None
 
     def _assembling_fault(self, name: str) -> ProgramError | None:
         try:

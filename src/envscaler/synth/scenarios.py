@@ -14,7 +14,7 @@ from envscaler.engine import bounded_map
 from envscaler.errors import ReplyError
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
-from envscaler.sandbox import Program, Sandbox
+from envscaler.sandbox import Judge, Program, Sandbox
 from envscaler.scenario import Check, Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton, Origin
 from envscaler.state import State
@@ -79,16 +79,19 @@ class ScenarioWriter:
         Args:
             earlier: scenarios that are there; states and tasks differ from theirs.
         """
-        outcomes = bounded_map(self._finished, self._drafts(indices, earlier), limit=_AT_ONCE)
-        return [outcome async for outcome in outcomes]
+        async with self._sandbox.judge() as judge:
+            outcomes = bounded_map(self._finished, self._drafts(indices, earlier, judge), limit=_AT_ONCE)
+            return [outcome async for outcome in outcomes]
 
-    async def _drafts(self, indices: Sequence[int], earlier: Sequence[Scenario]) -> AsyncIterator[Drafted | str]:
+    async def _drafts(
+        self, indices: Sequence[int], earlier: Sequence[Scenario], judge: Judge
+    ) -> AsyncIterator[Drafted | str]:
         # One after the other: each state and task has to differ from those before it.
         states = [scenario.initial_state for scenario in earlier]
         tasks = [scenario.task for scenario in earlier]
         for index in indices:
             try:
-                drafted = await self._draft(index, states, tasks)
+                drafted = await self._draft(index, states, tasks, judge)
             except ReplyError as fault:
                 yield f"{scenario_id(self._skeleton.id, index)}: {fault}"
                 continue
@@ -96,7 +99,7 @@ class ScenarioWriter:
             tasks.append(drafted.task.task)
             yield drafted
 
-    async def _draft(self, index: int, states: Sequence[State], tasks: Sequence[str]) -> Drafted:
+    async def _draft(self, index: int, states: Sequence[State], tasks: Sequence[str], judge: Judge) -> Drafted:
         asking = self._asking.apart()
         skeleton = self._skeleton
         written = await write_state(
@@ -107,6 +110,7 @@ class ScenarioWriter:
             seed=derived_seed(self._seed, "state", index),
             asking=asking,
             sandbox=self._sandbox,
+            judge=judge,
             others=states,
             min_distance=self._min_state_distance,
         )
@@ -148,6 +152,10 @@ class ScenarioWriter:
     async def _finished(self, drafted: Drafted | str) -> Scenario | str:
         if isinstance(drafted, str):
             return drafted
+        async with self._sandbox.judge() as judge:
+            return await self._checked(drafted, judge)
+
+    async def _checked(self, drafted: Drafted, judge: Judge) -> Scenario | str:
         skeleton, index, executed = self._skeleton, drafted.index, drafted.executed
         own_id = scenario_id(skeleton.id, index)
         runs = executed is not None and executed.fault is None
@@ -162,7 +170,7 @@ class ScenarioWriter:
                 # The seed of its task: a model without memory makes the same draft again and finds its checks by it.
                 seed=self._task_seed(index),
                 asking=drafted.asking,
-                sandbox=self._sandbox,
+                judge=judge,
             )
         except ReplyError as fault:
             return f"{own_id}: {fault}"
@@ -177,12 +185,12 @@ class ScenarioWriter:
         elif not runs:
             dropped.append(f"solution: {executed.fault}")
         else:
-            missed = await self._missed(written.checks, drafted.state, executed.final_state)
+            missed = await _missed(written.checks, drafted.state, executed.final_state, judge)
             solved = not missed
             if missed:
                 dropped.append(f"solution: after the plan these checks do not hold: {'; '.join(missed)}")
             if solved:
-                alternatives = await self._alternatives(drafted, written.checks, dropped)
+                alternatives = await self._alternatives(drafted, written.checks, dropped, judge)
         return Scenario(
             id=own_id,
             env_id=skeleton.id,
@@ -199,15 +207,8 @@ class ScenarioWriter:
             origin=self._origin.model_copy(update={"use": drafted.asking.use, "dropped": tuple(dropped)}),
         )
 
-    async def _missed(self, checks: Sequence[Check], initial: State, final: State) -> list[str]:
-        """Descriptions of the checks that do not hold of a final state."""
-        outcomes = await self._sandbox.check(
-            [check.source for check in checks], initial_state=initial, final_state=final, clock=clock_of(initial)
-        )
-        return [check.description for check, outcome in zip(checks, outcomes, strict=True) if outcome.value is not True]
-
     async def _alternatives(
-        self, drafted: Drafted, checks: Sequence[Check], dropped: list[str]
+        self, drafted: Drafted, checks: Sequence[Check], dropped: list[str], judge: Judge
     ) -> tuple[tuple[SolutionCall, ...], ...]:
         """The other plans that run and after which every check holds; of each of the rest it is noted what is wrong."""
         kept: list[tuple[SolutionCall, ...]] = []
@@ -221,7 +222,7 @@ class ScenarioWriter:
                 sandbox=self._sandbox,
             )
             fault = executed.fault
-            if fault is None and (missed := await self._missed(checks, drafted.state, executed.final_state)):
+            if fault is None and (missed := await _missed(checks, drafted.state, executed.final_state, judge)):
                 fault = f"after it these checks do not hold: {'; '.join(missed)}"
             if fault is None:
                 kept.append(executed.solution)
@@ -247,3 +248,11 @@ def _task_fault(reply: t.WriteTaskReply, skeleton: EnvSkeleton, earlier: Sequenc
     # A name of one word, such as `cancel`, is a word of the language as well.
     told = sorted(tool.name for tool in skeleton.tools if "_" in tool.name and tool.name in words)
     return f"task: it names the tools {', '.join(told)}; a person does not know them" if told else None
+
+
+async def _missed(checks: Sequence[Check], initial: State, final: State, judge: Judge) -> list[str]:
+    """Descriptions of the checks that do not hold of a final state."""
+    outcomes = await judge.check(
+        [check.source for check in checks], initial_state=initial, final_state=final, clock=clock_of(initial)
+    )
+    return [check.description for check, outcome in zip(checks, outcomes, strict=True) if outcome.value is not True]

@@ -9,7 +9,6 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from envscaler.engine import bounded_map
 from envscaler.env.oracles import ExaminedCall, try_call
 from envscaler.messages import ToolCall
 from envscaler.probe import valid_arguments, wrong_arguments
@@ -21,7 +20,6 @@ from envscaler.synth.seeds import derived_seed
 
 _CALLS = 2
 """Valid and wrong calls of each tool, each."""
-_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,8 @@ async def smoke(
         rng = random.Random(derived_seed(seed, "smoke", tool.name))
         valid = [valid_arguments(tool, state, entities, rng) for _ in range(_CALLS)]
         wrong = [wrong_arguments(tool, state, entities, rng)[1] for _ in range(_CALLS)]
-        session = await sandbox.open(program, state)
         light: SmokeFault | None = None
-        try:
+        async with sandbox.trial(program, state) as session:
             for arguments, is_valid in [(one, True) for one in valid] + [(one, False) for one in wrong]:
                 call = ToolCall(name=tool.name, arguments=arguments)
                 if refusal(tool, call) is not None:
@@ -63,11 +60,11 @@ async def smoke(
                 if grave:
                     return found
                 light = light or found
-        finally:
-            await session.close()
         return light
 
-    return tuple([fault async for fault in bounded_map(try_tool, tools, limit=_AT_ONCE) if fault is not None])
+    # One after the other: they can then share a worker, which is what costs.
+    faults = [await try_tool(tool) for tool in tools]
+    return tuple(fault for fault in faults if fault is not None)
 
 
 def _fault(examined: ExaminedCall) -> str | None:

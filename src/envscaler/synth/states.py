@@ -16,7 +16,7 @@ from envscaler.errors import NotJson, ProgramError
 from envscaler.program import state_faults
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
-from envscaler.sandbox import Program, Sandbox
+from envscaler.sandbox import Judge, Program, Sandbox
 from envscaler.skeleton import Entity, EnvSkeleton, Rule
 from envscaler.state import JsonValue, State, canonical, digest, encode, escape
 from envscaler.synth.asking import Asking
@@ -56,6 +56,7 @@ async def write_state(
     seed: int,
     asking: Asking,
     sandbox: Sandbox,
+    judge: Judge | None = None,
     others: Sequence[State] = (),
     min_distance: float = 0.0,
     tolerate_predicates: bool = False,
@@ -64,6 +65,7 @@ async def write_state(
 
     Args:
         index: which of the states of this environment and purpose it is.
+        judge: where predicates are evaluated; None: in a process of its own each time.
         others: states that it has to differ from.
         min_distance: share of values in which it differs from each of them at least.
         tolerate_predicates: accept a second state in which nothing but predicates is broken. A model's predicate
@@ -77,7 +79,7 @@ async def write_state(
     async def doubt(reply: t.WriteStateReply) -> str | None:
         fault = await _structure_fault(reply.state, known.entities, program, sandbox)
         if fault is None:
-            false = await broken_predicates(reply.state, known.rules, sandbox)
+            false = await broken_predicates(reply.state, known.rules, judge or sandbox)
             broken.append(tuple(rule.predicate for rule in false if rule.predicate is not None))
             if false and not (tolerate_predicates and len(broken) > 1):
                 fault = "; ".join(f"it breaks the rule {rule.text!r} ({rule.predicate})" for rule in false)
@@ -91,12 +93,12 @@ async def write_state(
     return WrittenState(state=canonical(reply.state), broken=broken[-1])
 
 
-async def broken_predicates(state: State, rules: Sequence[Rule], sandbox: Sandbox) -> tuple[Rule, ...]:
+async def broken_predicates(state: State, rules: Sequence[Rule], judge: Judge | Sandbox) -> tuple[Rule, ...]:
     """The rules whose predicate is false in `state`. One that gives no boolean says nothing."""
     ruled = [rule for rule in rules if rule.predicate]
     if not ruled:
         return ()
-    outcomes = await sandbox.evaluate([rule.predicate or "" for rule in ruled], state)
+    outcomes = await judge.evaluate([rule.predicate or "" for rule in ruled], state)
     return tuple(rule for rule, outcome in zip(ruled, outcomes, strict=True) if outcome.value is False)
 
 
@@ -110,11 +112,10 @@ async def _structure_fault(state: State, entities: Sequence[Entity], program: Pr
         more = f"; and {len(faults) - _MAX_FAULTS} more faults" if len(faults) > _MAX_FAULTS else ""
         return "; ".join(faults[:_MAX_FAULTS]) + more
     try:
-        session = await sandbox.open(program, state)
+        async with sandbox.trial(program, state):
+            return None
     except ProgramError as fault:
         return f"the program does not accept it: {fault}"
-    await session.close()
-    return None
 
 
 def _likeness_fault(state: State, others: Sequence[State], min_distance: float) -> str | None:

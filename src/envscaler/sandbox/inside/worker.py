@@ -82,6 +82,8 @@ class Worker:
 
     def _build(self, request: Build) -> Reply:
         assert self._code is not None
+        # A worker may be built a second time; nothing of the first instance is to be taken for the second's.
+        self._instance, self._saved, self._digest = None, None, ""
         self._class = loader.load(self._code, request.class_name)
         self._tools = loader.tools_of(self._class)
         self._instance = loader.construct(self._class, lambda: from_json(request.state))

@@ -1,0 +1,94 @@
+"""`Judge`: check functions and expressions, run one after the other over states in one process of their own.
+
+What they are to say, and of which states, is the caller's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Literal, Self
+
+from envscaler.canonical import to_json
+from envscaler.sandbox.clock import clock_us
+from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, Limits
+from envscaler.sandbox.inside.wire import Judge as JudgeRequest
+from envscaler.sandbox.inside.wire import Reply, utf8
+from envscaler.sandbox.session import death_fault
+from envscaler.sandbox.worker import Worker, WorkerDied
+from envscaler.state import JsonValue, State
+
+
+class Judge:
+    """A process in which check functions run, started at the first; `Sandbox.judge` makes it.
+
+    A call in which one of them raised, gave no `bool` or wrote to what it was given ends the process, so that what it
+    may have left behind meets no later call.
+    """
+
+    def __init__(self, fork: Callable[[], Awaitable[Worker]], limits: Limits) -> None:
+        self._fork = fork
+        self._limits = limits
+        self._lock = asyncio.Lock()
+        self._worker: Worker | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; idempotent."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+
+    async def check(
+        self, sources: Sequence[str], *, initial_state: State, final_state: State, clock: str = DEFAULT_CLOCK
+    ) -> tuple[CheckOutcome, ...]:
+        """As `Sandbox.check`, in this process."""
+        initial, final = to_json(initial_state), to_json(final_state)
+        return await self._judge(sources, "function", initial, final, clock_us(clock))
+
+    async def evaluate(
+        self, expressions: Sequence[str], state: JsonValue, *, clock: str = DEFAULT_CLOCK
+    ) -> tuple[CheckOutcome, ...]:
+        """As `Sandbox.evaluate`, in this process."""
+        return await self._judge(expressions, "expression", b"null", to_json(state), clock_us(clock))
+
+    async def _judge(
+        self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
+    ) -> tuple[CheckOutcome, ...]:
+        async with self._lock:
+            outcomes: list[CheckOutcome] = []
+            deaths = 0
+            while len(outcomes) < len(sources):
+                if self._worker is None or self._worker.dead:
+                    self._worker = await self._fork()
+                worker = self._worker
+                source = utf8(sources[len(outcomes)])
+                try:
+                    reply = await worker.ask(JudgeRequest(worker.next_serial(), form, source, initial, final, clock))
+                except WorkerDied as death:
+                    # A check that takes its worker with it must not take the checks after it.
+                    deaths += 1
+                    if death.cause == "cpu" or deaths == 2:
+                        outcomes.append(CheckOutcome(None, str(death_fault(death, self._limits)), False))
+                        deaths = 0
+                    continue
+                deaths = 0
+                outcomes.append(_judgement(reply))
+            if any(outcome.error is not None or outcome.mutated for outcome in outcomes):
+                self.close()
+            return tuple(outcomes)
+
+
+def _judgement(reply: Reply) -> CheckOutcome:
+    if reply.kind == "ok" and reply.result in (b"true", b"false"):
+        return CheckOutcome(reply.result == b"true", None, reply.changed)
+    error = f"{reply.type}: {reply.message}" if reply.message else reply.type
+    return CheckOutcome(None, error or "it gave no answer", reply.changed)
