@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from envscaler.offline.blueprint import Blueprint, EffectPlan, FieldPlan, Make, Requirement
 from envscaler.offline.derive import derive
-from envscaler.offline.design import entities_of, rules_of, tools_of
 from envscaler.offline.domains import domains
 from envscaler.offline.reading import NounEntry, Reading
-from envscaler.offline.structure import distance, signature, skeleton_distance, skeleton_signature
-from envscaler.skeleton import EnvDescription, EnvSkeleton
+from envscaler.offline.structure import distance, signature
 
 laws = settings(deadline=None, max_examples=25)
 
@@ -38,18 +36,6 @@ def renamed(blueprint: Blueprint, rename: Callable[[str], str]) -> Blueprint:
 def thing_of(word: str, template: str = "booking") -> Blueprint:
     entry = NounEntry(template=template, person="patron", place="quarter")
     return derive(Reading(noun=word, thing=word, entry=entry, acts=("create",), why=""))
-
-
-def skeleton_of(blueprint: Blueprint, tools: Mapping[str, str] | None = None) -> EnvSkeleton:
-    return EnvSkeleton(
-        id=blueprint.slug,
-        description=EnvDescription(summary=blueprint.summary, introduction=blueprint.introduction),
-        entities=entities_of(blueprint),
-        rules=rules_of(blueprint),
-        tools=tools_of(blueprint),
-        class_name=blueprint.class_name,
-        source="",
-    )
 
 
 def with_operation(blueprint: Blueprint, name: str, **changes: object) -> Blueprint:
@@ -160,14 +146,3 @@ def test_different_domains_are_further_apart_than_things_of_one_template() -> No
     assert distance(first, first) == 0.0
     assert 0.0 < distance(first, second) < distance(first, other) <= 1.0
     assert distance(first, second) == distance(second, first)
-
-
-def test_finished_environments_are_compared_without_their_blueprints() -> None:
-    blueprint = thing_of("voyage")
-    other = renamed(blueprint, lambda word: ("Wob" + word) if word[:1].isupper() else f"wob{word}")
-    assert skeleton_signature(skeleton_of(other)) == skeleton_signature(skeleton_of(blueprint))
-    skeletons = [skeleton_of(one) for one in (blueprint, thing_of("regatta"), *domains()[:3])]
-    assert len({skeleton_signature(skeleton) for skeleton in skeletons}) == len(skeletons)
-    without_a_tool = skeletons[0].model_copy(update={"tools": skeletons[0].tools[:-1]})
-    assert skeleton_signature(without_a_tool) != skeleton_signature(skeletons[0])
-    assert 0.0 < skeleton_distance(without_a_tool, skeletons[0]) < skeleton_distance(skeletons[0], skeletons[2]) <= 1.0

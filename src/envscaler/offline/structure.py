@@ -1,22 +1,20 @@
-"""The structure of an environment with all names taken away, as one signature and as a distance between two.
+"""The structure of a blueprint with all names taken away, as one signature and as a distance between two.
 
+It lets the generator choose before anything is written; what a finished program is, `program.structure` measures.
 What is left is a labelled graph: which entities reference which, and per operation what it reads, what its requirements
 look like and what it changes. Names, texts, constants and attributes that no tool or rule uses do not count, nor does
-the order in which things are written. How graphs are coloured is `colours`' business.
+the order in which things are written. How graphs are coloured is `program.colours`' business.
 """
 
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
 from envscaler.offline.blueprint import Blueprint, EffectPlan, EntityPlan, OperationPlan
-from envscaler.offline.colours import Graph, Node
 from envscaler.offline.expression import parse
-from envscaler.offline.skeleton_graph import skeleton_graph
-from envscaler.skeleton import EnvSkeleton
+from envscaler.program.colours import Colours, Graph, Node, colour_distance
 
 
 def signature(blueprint: Blueprint) -> str:
@@ -30,30 +28,11 @@ def signature(blueprint: Blueprint) -> str:
 
 def distance(first: Blueprint, second: Blueprint) -> float:
     """Share of refined node colours that two environments do not share: 0.0 same structure, 1.0 nothing in common."""
-    return _distance(_colours(first), _colours(second))
-
-
-def skeleton_signature(skeleton: EnvSkeleton) -> str:
-    """The signature of a finished environment, whoever wrote it: from entities, tools, their effects and rules.
-
-    It sees less than `signature` does: a skeleton says what a tool takes and changes and which rules it has to
-    respect, not what a rule compares with what, unless the rule has a predicate.
-    """
-    return skeleton_graph(skeleton).signature()
-
-
-def skeleton_distance(first: EnvSkeleton, second: EnvSkeleton) -> float:
-    """`distance` between two finished environments."""
-    return _distance(skeleton_graph(first).colours(), skeleton_graph(second).colours())
-
-
-def _distance(first: Counter[str], second: Counter[str]) -> float:
-    every = first | second
-    return round(1.0 - (first & second).total() / every.total(), 4) if every else 0.0
+    return colour_distance(_colours(first), _colours(second))
 
 
 @lru_cache(maxsize=2_000)
-def _colours(blueprint: Blueprint) -> Counter[str]:
+def _colours(blueprint: Blueprint) -> Colours:
     return _graph(blueprint).colours()
 
 

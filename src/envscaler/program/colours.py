@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 Node = int
+Colours = Counter[int]
+"""How often each colour occurs in a graph."""
 
 _NEAR = 2
 """Rounds of refinement by which likeness is measured: more of them, and one difference is seen everywhere."""
@@ -44,20 +46,26 @@ class Graph:
             kinds = len(set(colours))
         return _hash(sorted(colours)).hex()
 
-    def colours(self) -> Counter[str]:
+    def colours(self) -> Colours:
         """How often each colour occurs, in the first rounds taken together."""
         colours = [_hash([label]) for label in self._labels]
         counted = Counter(colours)
         for _ in range(_NEAR):
             colours = self._refined(colours)
             counted.update(colours)
-        return Counter({colour.hex(): count for colour, count in counted.items()})
+        return Counter({int.from_bytes(colour[:8]): count for colour, count in counted.items()})
 
     def _refined(self, colours: Sequence[bytes]) -> list[bytes]:
         return [
             _hash([own, *sorted(role.encode() + colours[other] for role, other in edges)])
             for own, edges in zip(colours, self._edges, strict=True)
         ]
+
+
+def colour_distance(first: Colours, second: Colours) -> float:
+    """Share of node colours that two graphs do not share: 0.0 all shared, 1.0 nothing in common."""
+    every = first | second
+    return round(1.0 - (first & second).total() / every.total(), 4) if every else 0.0
 
 
 def _hash(parts: Sequence[str | bytes]) -> bytes:
