@@ -114,8 +114,26 @@ def read_words(text: str, language: Language = LANGUAGE) -> Reading | None:
     clauses = [_tokens(clause) for clause in _CLAUSE.findall(text)]
     for clause in clauses:
         for thing in _things(clause):
-            return _reading(thing, clauses, "描述如此", language)
+            return _reading(thing, clauses, _DESCRIBED, language)
     return None
+
+
+def read_beginning(text: str, language: Language = LANGUAGE) -> Reading | None:
+    """The thing that a text begins with, as summaries of ours do: “会员注册” of “会员注册审批处”."""
+    heads = [(said, head) for head, said in lexicon()["alone"].items() if text.startswith(said)]
+    if heads:
+        said, head = max(heads, key=lambda named: len(named[0]))
+        return _reading(_Thing(head, (), 0, len(said), sure=True), (), _DESCRIBED, language)
+    tokens = _tokens(text)
+    for index, token in enumerate(tokens[:2]):
+        qualifiers = _qualifiers(tokens, index)
+        start = token.start - sum(map(len, qualifiers))
+        if token.word in nouns() and start == 0:
+            return _reading(_Thing(token.word, qualifiers, 0, token.end, sure=True), (), _DESCRIBED, language)
+    return None
+
+
+_DESCRIBED = "描述如此"
 
 
 def _reading(thing: _Thing, clauses: Sequence[Sequence[_Token]], why: str, language: Language) -> Reading:
@@ -127,7 +145,7 @@ def _reading(thing: _Thing, clauses: Sequence[Sequence[_Token]], why: str, langu
         qualified = lexicon()["english"].get(said) or entry.alone or qualified
         said = lexicon()["alone"].get(said, said)
     named = (acts().get(token.word) for clause in clauses for token in clause)
-    roles = lexicon()["roles"]
+    roles, places = lexicon()["roles"], lexicon()["places"]
     return Reading(
         noun=nouns()[thing.head],
         thing=qualified,
@@ -135,7 +153,7 @@ def _reading(thing: _Thing, clauses: Sequence[Sequence[_Token]], why: str, langu
         acts=tuple(dict.fromkeys(act for act in named if act is not None)),
         why=f"{why}（{said}）",
         language=language,
-        spoken=Spoken(thing=said, person=roles[entry.person], place=roles[entry.place]),
+        spoken=Spoken(thing=said, person=roles[entry.person], place=places.get(entry.place, roles[entry.place])),
     )
 
 
