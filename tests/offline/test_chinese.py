@@ -19,7 +19,7 @@ from envscaler.messages import AssistantMessage, Message, ToolMessage, UserMessa
 from envscaler.offline import OfflineModel, reading_zh
 from envscaler.offline.blueprint import Blueprint
 from envscaler.offline.checks import make_checks
-from envscaler.offline.derive import is_composable
+from envscaler.offline.derive import derive, is_composable
 from envscaler.offline.design import class_source, entities_of, rules_of, tools_of
 from envscaler.offline.domains import domains
 from envscaler.offline.expression import CLOCK
@@ -109,6 +109,7 @@ def test_different_tasks_are_about_different_things() -> None:
         ("试剂快过期了，请下架并重新订购。", "试剂", "reagent"),
         ("请查询编号KD20391的包裹。", "包裹", "parcel"),
         ("我们部门的预算还剩多少？查一下我们公司的预算。", "预算", "budget line"),
+        ("请登记我们部门这个月的开支。", "开支", "spending plan"),
     ],
 )
 def test_a_task_is_read_by_what_it_turns_on(task: str, thing: str, english: str) -> None:
@@ -160,6 +161,27 @@ async def test_every_role_finds_the_environment_again_in_its_language(language: 
     assert without is not None
     assert with_task.language == without.language == language
     assert with_task.summary == without.summary == inferred["summary"]
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "请帮我采购药品。",
+        "请把这批货物入库。",
+        "请帮我入住登记，并取消原来的入住。",
+        "请提交会员注册。",
+        "请把校车的时间提前。",
+        "请登记一笔开支。",
+        "请把我的余额转出。",
+        "请把志愿者的服务时间改到周六。",
+    ],
+)
+def test_a_derived_environment_is_found_again_by_its_description_alone(task: str) -> None:
+    blueprint = derive(reading_of(task))
+    description = EnvDescription(summary=blueprint.summary, introduction=blueprint.introduction)
+    found = blueprint_for(description, ())
+    assert found is not None
+    assert found.summary == blueprint.summary
 
 
 def test_domains_of_one_language_do_not_stand_in_the_way_of_the_other() -> None:
