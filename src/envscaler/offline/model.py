@@ -160,12 +160,13 @@ def blueprint_for(description: EnvDescription, seed_tasks: tuple[str, ...]) -> B
             return found
     text = f"{description.summary}. {description.introduction}"
     reading = reading_zh.read_words(text) if language == "zh" else read_words(text)
-    if reading is None:
-        return None
-    # The words of a derived environment's introduction may be those of a domain, its summary is its own.
-    if is_composable(reading) and derive(reading).summary == description.summary:
-        return derive(reading)
-    return _blueprint_of(reading, text)
+    # The words of a derived environment's introduction may be those of a domain, its summary is its own; and what its
+    # summary says of the thing may be a thing too: “药品库存管理”.
+    beginning = reading_zh.read_beginning(description.summary) if language == "zh" else None
+    for own in filter(None, (beginning, reading)):
+        if is_composable(own) and derive(own).summary == description.summary:
+            return derive(own)
+    return _blueprint_of(reading, text) if reading is not None else None
 
 
 def _environment(inputs: Any) -> Blueprint:
