@@ -134,10 +134,10 @@ class Expressions(ABC):
             case ast.BinOp(op=op, left=left, right=right):
                 return self._binary(op, self.value(left, names), self.value(right, names))
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                first, second = self.value(body, names), self.value(orelse, names)
-                if first.key is not None and second.constant is not None and second.constant.value is None:
-                    return first  # a look-up that is not made with what cannot be a key finds nothing
-                return self.choice([((self.holds(test, names),), first), ((), second)])
+                found, otherwise = self.value(body, names), self.value(orelse, names)
+                if found.key is not None and otherwise.is_none:
+                    return found  # a look-up that is not made with what cannot be a key finds nothing
+                return self.choice([((self.holds(test, names),), found), ((), otherwise)])
             case ast.Dict(keys=keys, values=values):
                 return self._dict(keys, values, names)
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):

@@ -134,6 +134,11 @@ class LibraryStore:
                     ids.add(name)
         return tuple(sorted(ids))
 
+    def has(self, env_id: str) -> bool:
+        """Whether there is an environment of that id."""
+        folder = self.path / _ENVIRONMENTS / _safe(env_id)
+        return folder.is_dir() or folder.with_name(f".{env_id}.old").is_dir()
+
     def read_environment(self, env_id: str) -> EnvSkeleton:
         """One environment; hand edits of its program.py show as another digest."""
         folder = self._folder(env_id)
