@@ -140,7 +140,7 @@ def _attach_drawn(
     for name in sorted(part_names(language), key=lambda name: draw.share("part", name)):
         if wanted == 0 or composition.tools() > MOST_TOOLS - _LEAST_TOOLS:
             return
-        if reading.entry.template not in _line("fits", name):
+        if not fits(name, reading.entry.template):
             continue
         if not asked.intersection(_line("acts", name)) and draw.share("passed over", name) < _UNASKED_LEFT_OUT:
             continue
@@ -152,6 +152,11 @@ def _attach_drawn(
 
 _LEAST_TOOLS = 2
 """Tools that the smallest part brings."""
+
+
+def fits(part: str, template: str) -> bool:
+    """Whether a part makes sense with a template, whatever the thing is."""
+    return template in _line("fits", part)
 
 
 @cache
