@@ -6,7 +6,9 @@ import re
 import pytest
 from rich.console import Console
 
-from envscaler.cli.progress import BarReporter, LineReporter, Reporter, duration, reporter, spent_text
+from envscaler.cli.progress import BarReporter, LineReporter, Reporter, duration, reporter
+from envscaler.cli.spending import faults_text, spent_text
+from envscaler.models import Faults
 
 
 class Clock:
@@ -80,3 +82,10 @@ def test_spans_of_time_are_said_as_people_do(seconds: float, text: str) -> None:
 def test_an_unknown_cost_is_unknown() -> None:
     assert spent_text(2, 1000, None) == "2 calls · 1,000 tokens · cost unknown"
     assert spent_text(2, 1000, 0.0) == "2 calls · 1,000 tokens · $0.00"
+
+
+def test_what_went_wrong_is_told_by_kind() -> None:
+    assert faults_text(Faults()) == ""
+    assert faults_text(Faults(replies=1)) == "1 reply that could not be used"
+    faults = Faults(requests={"rate_limited": 2, "timeout": 1}, replies=3)
+    assert faults_text(faults) == "3 failed requests (2 rate limited, 1 timeout) and 3 replies that could not be used"

@@ -78,7 +78,7 @@ async def test_only_the_last_bad_reply_goes_back() -> None:
 
 async def test_after_the_last_attempt_the_fault_is_a_reply_error() -> None:
     model = scripted(["no", "no", GOOD])
-    with pytest.raises(ReplyError, match=r"filter_task: it holds no JSON object \(after 2 attempts\)"):
+    with pytest.raises(ReplyError, match=r"filter_task: it holds no JSON object, but says: no \(after 2 attempts\)"):
         await ask(model, FILTER_TASK, TASK, prompts=Prompts(), attempts=2)
     assert len(model.requests) == 2
 

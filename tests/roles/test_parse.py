@@ -115,7 +115,7 @@ def test_the_longest_python_block_is_the_answer_and_other_languages_are_not() ->
     [
         ("```python\ndef f(:\n```", "does not parse.*line 1"),
         ("```python\nx = 1\n```", "no Python function or class"),
-        ("As an assistant I would rather not.", "does not parse"),
+        ("As an assistant I would rather not.", "no Python code, but says: As an assistant"),
         ("```python\n" + "(" * 5000 + "\n```", "does not parse"),
     ],
 )

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from envscaler.cli.model_flags import ModelFlags
-from envscaler.cli.progress import Reporter, duration, reporter, spent_text
+from envscaler.cli.progress import Reporter, duration, reporter
+from envscaler.cli.spending import spent_text
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:

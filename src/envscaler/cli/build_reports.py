@@ -7,9 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from envscaler.cli.output import text_of
-from envscaler.cli.progress import spent_text
+from envscaler.cli.spending import show_spent
 from envscaler.report.wording import count, percent, visible
-from envscaler.skeleton import ModelUse
 from envscaler.synth import AssessReport, ScenariosReport, SynthReport
 
 _STAGES = (
@@ -39,16 +38,21 @@ def show_synth(report: SynthReport, out: Console) -> None:
         out.print(text_of(f"Left out: {problem}", "yellow"))
     if len(report.problems) > 5:
         out.print(f"… {len(report.problems) - 5} more lines could not be read")
-    merged = sum(row.count for row in report.merged)
+    copies = sum(row.by_structure for row in report.merged)
+    merged = sum(row.count for row in report.merged) - copies
+    into = sum(row.count > row.by_structure for row in report.merged)
     if merged:
+        out.print(f"{count(merged, 'description')} merged into {count(into, 'environment')} there before.")
+    if copies:
         out.print(
-            f"{count(merged, 'description')} merged into {count(len(report.merged), 'environment')} there before."
+            f"{count(copies, 'environment')} merged into an earlier one of the same structure "
+            "(--keep-equal-structures keeps them)."
         )
     for row in report.dropped:
         out.print(text_of(f"Dropped at {row.stage}: {row.count:,} {row.reason}"))
         for example in row.examples[:2]:
             out.print(text_of(f"    such as: {' '.join(example.split())[:200]}", "dim"))
-    _show_spent(report.spent, out)
+    show_spent(report.spent, report.faults, out)
     if report.output is not None:
         out.print(Text(f"Written: {visible(str(report.output))}"))
     out.print(Text.assemble(("Library: ", "bold"), visible(str(report.library))))
@@ -75,7 +79,7 @@ def show_assess(report: AssessReport, out: Console) -> None:
     out.print(table)
     kept = sum(row.accepted for row in report.assessed)
     out.print(f"{kept} of {len(report.assessed)} reach {percent(report.threshold)} by {report.by.replace('_', '-')}.")
-    _show_spent(report.spent, out)
+    show_spent(report.spent, report.faults, out)
 
 
 def show_scenarios(report: ScenariosReport, out: Console) -> None:
@@ -92,12 +96,4 @@ def show_scenarios(report: ScenariosReport, out: Console) -> None:
             out.print(text_of(f"{row.env_id}: {sentence}", "dim"))
     for sentence in report.skipped:
         out.print(text_of(f"Skipped: {sentence}", "yellow"))
-    _show_spent(report.spent, out)
-
-
-def _show_spent(spent: ModelUse, out: Console) -> None:
-    if spent.calls:
-        tokens = spent.input_tokens + spent.output_tokens
-        out.print(f"Spent now: {spent_text(spent.calls, tokens, spent.cost_usd)}")
-    else:
-        out.print("Spent now: nothing; no model was asked.")
+    show_spent(report.spent, report.faults, out)

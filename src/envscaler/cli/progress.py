@@ -11,7 +11,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from envscaler.cli.output import money
 from envscaler.report.wording import visible
 
 if TYPE_CHECKING:
@@ -141,11 +140,6 @@ def reporter(*, quiet: bool) -> Reporter:
     from envscaler.cli.output import console
 
     return BarReporter(console(stderr=True))
-
-
-def spent_text(calls: int, tokens: int, cost_usd: float | None) -> str:
-    """What a run spent, in a few words."""
-    return f"{calls:,} calls · {tokens:,} tokens · {money(cost_usd)}"
 
 
 def duration(seconds: float) -> str:

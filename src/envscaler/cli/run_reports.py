@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from envscaler.cli.output import text_of
-from envscaler.cli.progress import spent_text
+from envscaler.cli.spending import show_spent
 from envscaler.export import ExportReport
 from envscaler.report.wording import count, decimal, percent, visible
 from envscaler.rollout import RolloutReport
@@ -16,12 +16,16 @@ from envscaler.rollout import RolloutReport
 def show_rollout(report: RolloutReport, out: Console) -> None:
     """Scores, stop reasons, what was skipped, and where the episodes are."""
     total = report.scores
+    asked = report.played + report.resumed
     line = f"{count(report.played, 'episode')} played now"
     if report.resumed:
         line += f", {report.resumed:,} there before"
     out.print(line)
     if report.record.note is not None:
         out.print(text_of(report.record.note, "yellow"))
+    if total.episodes > asked:
+        samples = f"the scores below are of all {total.episodes:,} in the run"
+        out.print(Text(f"{count(asked, 'episode')} asked for now; {samples}", style="yellow"))
     if total.episodes:
         table = Table(box=None, pad_edge=False, header_style="dim")
         table.add_column("solved", justify="right")
@@ -48,10 +52,8 @@ def show_rollout(report: RolloutReport, out: Console) -> None:
         reasons[skipped.reason] = reasons.get(skipped.reason, 0) + 1
     for reason, number in reasons.items():
         out.print(text_of(f"Skipped {count(number, 'scenario')}: {reason}", "yellow"))
-    spent = report.record.spent
-    if spent.calls:
-        tokens = spent.input_tokens + spent.output_tokens
-        out.print(f"Spent now: {spent_text(spent.calls, tokens, spent.cost_usd)}")
+    if report.record.spent.calls:
+        show_spent(report.record.spent, report.record.faults, out)
     out.print(Text.assemble(("Run: ", "bold"), visible(str(report.run))))
     if total.episodes:
         out.print(Text(f"Look at an episode: envscaler show {visible(str(report.run))} 0", style="dim"))

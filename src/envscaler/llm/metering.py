@@ -42,6 +42,9 @@ class RoleUse(Record):
     """Replies that came from the cache, with what they had cost when they were made."""
     without_usage: int = 0
     """Calls among the spent ones for which the endpoint reported no tokens; they count zero tokens above."""
+    unusable: int = 0
+    """Replies that could not be used (empty, withheld, of another form, or doubted) and were asked for again or given
+    up."""
 
 
 class MeterReport(Record):
@@ -59,6 +62,11 @@ class MeterReport(Record):
         """All replies that came from the cache."""
         return sum((use.reused for use in self.roles.values()), start=ModelUse())
 
+    @property
+    def unusable(self) -> int:
+        """All replies that could not be used."""
+        return sum(use.unusable for use in self.roles.values())
+
     def __add__(self, other: MeterReport) -> MeterReport:
         roles = dict(self.roles)
         for role, use in other.roles.items():
@@ -67,6 +75,7 @@ class MeterReport(Record):
                 spent=before.spent + use.spent,
                 reused=before.reused + use.reused,
                 without_usage=before.without_usage + use.without_usage,
+                unusable=before.unusable + use.unusable,
             )
         return MeterReport(roles=dict(sorted(roles.items())))
 
@@ -114,6 +123,10 @@ class Meter:
         """Use of this run and of those that it resumes."""
         return self._earlier + self.report()
 
+    def count(self, report: MeterReport) -> None:
+        """Count what a part of this run used that had a meter of its own."""
+        self._roles = (self.report() + report).roles
+
     def count_spent(self, role: str, completion: Completion) -> None:
         """Count a reply that a model gave now."""
         before = self._roles.get(role, RoleUse())
@@ -127,6 +140,11 @@ class Meter:
         before = self._roles.get(role, RoleUse())
         self._roles[role] = before.model_copy(update={"reused": before.reused + _use(completion)})
 
+    def count_unusable(self, role: str, replies: int) -> None:
+        """Count replies that whoever asked could not use."""
+        before = self._roles.get(role, RoleUse())
+        self._roles[role] = before.model_copy(update={"unusable": before.unusable + replies})
+
     @asynccontextmanager
     async def reserve(self, estimate: Bill) -> AsyncIterator[None]:
         """Hold the estimate of one call back while it is in flight; waits while calls in flight may use up the rest.
@@ -134,8 +152,10 @@ class Meter:
         Raises:
             BudgetExhausted: if the budget is spent.
         """
-        while (limit := self._reached(self._billed, self._reserved)) is not None:
-            if (spent := self._reached(self._billed)) is not None or not self._reserved.calls:
+        # A call that costs nothing, or nobody knows what, exceeds no limit on cost.
+        costs = estimate.cost > 0
+        while (limit := self._reached(self._billed, self._reserved, costs=costs)) is not None:
+            if (spent := self._reached(self._billed, costs=costs)) is not None or not self._reserved.calls:
                 raise BudgetExhausted(
                     f"the budget is used up ({spent or limit}); what was made is kept, and the same command "
                     "goes on where it stopped, with a new budget"
@@ -153,7 +173,7 @@ class Meter:
         """Take what a call was into the budget."""
         self._billed.add(bill)
 
-    def _reached(self, *bills: Bill) -> str | None:
+    def _reached(self, *bills: Bill, costs: bool) -> str | None:
         budget = self.budget
         calls, tokens = sum(bill.calls for bill in bills), sum(bill.tokens for bill in bills)
         cost = sum(bill.cost for bill in bills)
@@ -161,7 +181,7 @@ class Meter:
             return f"{calls} of {budget.max_calls} calls"
         if budget.max_tokens is not None and tokens >= budget.max_tokens:
             return f"{tokens} of {budget.max_tokens} tokens"
-        if budget.max_cost is not None and cost >= budget.max_cost:
+        if costs and budget.max_cost is not None and cost >= budget.max_cost:
             return f"${cost:.4f} of ${budget.max_cost:.4f}"
         return None
 

@@ -1,5 +1,6 @@
 """From a name, an endpoint or a settings file to chat models, an embedding model and a meter."""
 
+from envscaler.models.faults import Faults
 from envscaler.models.opened import Models, open_models
 from envscaler.models.probe import EndpointReport, probe_endpoint
 from envscaler.models.settings import CACHED, OFFLINE, SETTINGS_FILE, FamilySettings, ModelSettings, is_local
@@ -10,6 +11,7 @@ __all__ = [
     "SETTINGS_FILE",
     "EndpointReport",
     "FamilySettings",
+    "Faults",
     "ModelSettings",
     "Models",
     "is_local",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +17,7 @@ from envscaler.llm.metering import Budget, Meter, MeteredModel, MeterReport
 from envscaler.llm.openai_model import OpenAIModel
 from envscaler.llm.prices import PriceBook
 from envscaler.llm.transport import OutageHook, RetryPolicy, TransportStats
+from envscaler.models.faults import Faults
 from envscaler.models.settings import CACHED, OFFLINE, FamilySettings, ModelSettings, is_local
 from envscaler.roles.role import FAMILIES, Family
 
@@ -40,6 +42,7 @@ class Models:
         self.settings = settings
         self.meter = meter
         self._cache = cache
+        self._offline_given = offline
         self._offline = offline
         self._on_outage = on_outage
         self._retry = retry or RetryPolicy(patience_s=settings.patience_s)
@@ -58,6 +61,11 @@ class Models:
         return {family: self.chat(family).name for family in FAMILIES}
 
     @property
+    def is_embedded(self) -> bool:
+        """Whether the embedded offline model answers in every family, so that any process can answer as this one."""
+        return self._offline_given is None and all(self.settings.of(family).model == OFFLINE for family in FAMILIES)
+
+    @property
     def endpoints(self) -> dict[Family, str]:
         """Public URL of the endpoint of each family that has one."""
         return {
@@ -70,6 +78,12 @@ class Models:
     def transport(self) -> dict[str, TransportStats]:
         """Counts of requests and faults by endpoint."""
         return {endpoint.public_url: endpoint.stats for endpoint in self._endpoints.values()}
+
+    @property
+    def faults(self) -> Faults:
+        """What went wrong between here and the models so far."""
+        requests = sum((stats.faults for stats in self.transport.values()), start=Counter[str]())
+        return Faults(requests=dict(sorted(requests.items())), replies=self.meter.report().unusable)
 
     def chat(self, family: Family, *, cache: bool | None = None) -> ChatModel:
         """The chat model of a family.

@@ -14,6 +14,7 @@ from envscaler.state import JsonValue, canonical
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _OPENED = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*(?:python|py|python3)?[ \t]*\n(.*)\Z", re.DOTALL | re.MULTILINE)
+_DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)\b", re.MULTILINE)
 _PYTHON = {"python", "py", "python3", ""}
 _CUT = "it was cut off at the token limit; give a shorter one"
 
@@ -50,7 +51,12 @@ def json_in(text: str, *, cut: bool = False) -> tuple[dict[str, JsonValue], bool
             continue
         if isinstance(value, dict) and value:
             return _checked(value), True
-    raise ReplyError("it holds no JSON object")
+    raise ReplyError(f"it holds no JSON object, but {_beginning(text)}")
+
+
+def _beginning(text: str) -> str:
+    """What a reply says instead; a reason that a model gives is worth more to a reader than our own."""
+    return f"says: {textwrap.shorten(text, 200, placeholder=' …')}"
 
 
 def _checked(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -114,6 +120,8 @@ def code_in(text: str, *, cut: bool = False) -> tuple[str, bool]:
             warnings.simplefilter("ignore")  # an odd escape in a string is no fault of the reply
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if not fences and not _DEFINITION.search(source):
+            raise ReplyError(f"it holds no Python code, but {_beginning(text)}") from error
         line = getattr(error, "lineno", None)
         where = f" (line {line})" if line else ""
         raise ReplyError(f"the code does not parse: {getattr(error, 'msg', error)}{where}") from error

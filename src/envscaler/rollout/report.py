@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from envscaler.models import Faults
 from envscaler.record import Record
 from envscaler.rollout.scores import Scores, ScoreTable
 from envscaler.rollout.settings import Folder, RolloutSettings
@@ -46,6 +47,8 @@ class RunRecord(Record):
     spent: ModelUse = ModelUse()
     """What the last invocation spent; replies from the cache cost nothing. What all replies cost stands in
     `scores.total.use`."""
+    faults: Faults = Faults()
+    """What went wrong with the models in the last invocation."""
 
 
 class RolloutReport(Record):

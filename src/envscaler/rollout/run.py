@@ -14,6 +14,7 @@ from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAg
 from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.env import Library, ResetChecks
 from envscaler.errors import BudgetExhausted, EndpointUnavailable, EnvScalerError, ProgramError, UsageError
+from envscaler.models import Faults
 from envscaler.models.settings import OFFLINE
 from envscaler.roles.role import USER_TURN, Prompts
 from envscaler.rollout.plan import Assignment, assignments, plan_episodes
@@ -97,6 +98,9 @@ class _Run:
         planned = len(self.plan.playable) * self.settings.samples
         for reason, count in self.plan.reasons().items():
             self.progress.note(f"skipped {count}: {reason}")
+        self.record = self.record.model_copy(update={"planned": planned, "status": "running"})
+        # Before anything is played: whoever looks at a run that was killed is told how much of it is missing.
+        self.store.write_run(self.record)
         self.progress.stage(STAGE, planned)
         self.progress.advance(STAGE, planned - len(missing))
         played = 0
@@ -248,6 +252,7 @@ class _Run:
                 "scores": scores(self.store.trajectories()),
                 "skipped": tuple(skipped),
                 "spent": _spent(self.models),
+                "faults": self.models.faults if self.models is not None else Faults(),
             }
         )
         self.store.write_run(self.record)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from envscaler.errors import ReplyError
 from envscaler.record import Record
 from envscaler.roles.ask import Doubt, ask
 from envscaler.roles.role import Prompts, ReplyT, Role
@@ -37,15 +38,20 @@ class Asking:
         Raises:
             ReplyError: if there is none after all attempts.
         """
-        answer = await ask(
-            self._models.chat(role.family),
-            role,
-            inputs,
-            prompts=self._prompts,
-            doubt=doubt,
-            sample=sample,
-            attempts=self._attempts,
-        )
+        try:
+            answer = await ask(
+                self._models.chat(role.family),
+                role,
+                inputs,
+                prompts=self._prompts,
+                doubt=doubt,
+                sample=sample,
+                attempts=self._attempts,
+            )
+        except ReplyError:
+            self._models.meter.count_unusable(role.name, self._attempts)
+            raise
+        self._models.meter.count_unusable(role.name, answer.attempts - 1)
         self._uses.setdefault(role.stage, []).append(answer.use)
         return answer.reply
 

@@ -19,11 +19,11 @@ from envscaler.skeleton import ModelUse
 from envscaler.store import LibraryStore
 from envscaler.synth.asking import Asking, merged
 from envscaler.synth.assess import assess
-from envscaler.synth.building import origin
 from envscaler.synth.report import Assessed, AssessReport, ScenariosMade, ScenariosReport
 from envscaler.synth.resume import WRITING
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
+from envscaler.synth.work import origin
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -107,6 +107,7 @@ async def run_assess(
         assessed=tuple(assessed),
         use=merged(*(uses[name] for name in names if name in uses)),
         spent=models.meter.report().spent,
+        faults=models.faults,
     )
 
 
@@ -189,6 +190,7 @@ async def run_scenarios(
         skipped=tuple(skipped[name] for name in names if name in skipped),
         use=merged(*(uses[name] for name in names if name in uses)),
         spent=models.meter.report().spent,
+        faults=models.faults,
     )
 
 

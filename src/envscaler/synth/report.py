@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from envscaler.assessment import Threshold
+from envscaler.models import Faults
 from envscaler.record import Record
 from envscaler.skeleton import ModelUse
 
@@ -29,9 +30,11 @@ class Merged(Record):
     """Id of the environment."""
     count: int
     by_summary: int
-    """How many of them had the same summary; the others were similar."""
+    """How many of them had the same summary."""
+    by_structure: int = 0
+    """How many of them became programs that differ from it only in names; the others had similar descriptions."""
     examples: tuple[str, ...] = ()
-    """The first few: summary and similarity."""
+    """The first few: summary, and similarity or `same structure as ENV`."""
 
 
 class Funnel(Record):
@@ -72,6 +75,8 @@ class SynthReport(Record):
     """Calls, tokens and cost of the replies used, by stage; the same whenever the command is run."""
     spent: ModelUse = ModelUse()
     """What this run spent; replies from the cache cost nothing."""
+    faults: Faults = Faults()
+    """What went wrong with the models in this run."""
     output: Path | None = None
     """File with what the last stage made, when that is no environment."""
 
@@ -101,6 +106,7 @@ class AssessReport(Record):
     assessed: tuple[Assessed, ...]
     use: dict[str, ModelUse] = {}
     spent: ModelUse = ModelUse()
+    faults: Faults = Faults()
 
 
 class ScenariosMade(Record):
@@ -126,3 +132,4 @@ class ScenariosReport(Record):
     """Environments passed over, with the reason."""
     use: dict[str, ModelUse] = {}
     spent: ModelUse = ModelUse()
+    faults: Faults = Faults()

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.errors import BudgetExhausted, EndpointUnavailable
 from envscaler.language import language_of
-from envscaler.sandbox import Sandbox
 from envscaler.skeleton import EnvDescription
 from envscaler.state import JsonValue
 from envscaler.store import Journal, LibraryStore, read_descriptions, read_tasks, write_atomic
 from envscaler.store.atomic import json_line, utf8
 from envscaler.synth.asking import Asking
+from envscaler.synth.benches import Bench, open_bench
 from envscaler.synth.building import Builder, Built
 from envscaler.synth.choosing import Candidate, Chooser, Chosen
 from envscaler.synth.discover import Discovered, discover
@@ -28,6 +28,7 @@ from envscaler.synth.merge import embedded
 from envscaler.synth.report import SynthReport
 from envscaler.synth.resume import Keys, SynthJournal
 from envscaler.synth.settings import BUILDING, SynthSettings
+from envscaler.synth.structures import Structures
 from envscaler.synth.tally import Tally
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ async def run_synth(
     source = _Source.read(settings)
     store = LibraryStore.create(settings.library)
     with store.writing(), Journal(store.cache_dir / "synth.jsonl") as journal:
-        async with Sandbox() as sandbox:
-            run = _Run(settings, models, prompts, progress or NullProgress(), store, SynthJournal(journal), sandbox)
+        async with open_bench(settings, models, prompts) as bench:
+            run = _Run(settings, models, prompts, progress or NullProgress(), store, SynthJournal(journal), bench)
             try:
                 return await run.run(source)
             finally:
@@ -100,7 +101,7 @@ class _Run:
         progress: Progress,
         store: LibraryStore,
         journal: SynthJournal,
-        sandbox: Sandbox,
+        bench: Bench,
     ) -> None:
         self.settings = settings
         self.models = models
@@ -109,6 +110,7 @@ class _Run:
         self.store = store
         self.journal = journal
         self.keys = Keys(settings, models, prompts)
+        structures = Structures(store, journal, keep_equal=settings.keep_equal_structures)
         self.chooser = Chooser(store, journal, self.keys, models.embedder, similarity=settings.similarity)
         self.builder = Builder(
             settings,
@@ -117,12 +119,21 @@ class _Run:
             keys=self.keys,
             models=models,
             prompts=prompts,
-            sandbox=sandbox,
+            bench=bench,
+            structures=structures,
             progress=progress,
         )
+        self.bench = bench
         self.tally = Tally()
-        self.merged_tasks: dict[str, list[str]] = {}
-        """Task texts by the environment that they were merged into, in input order."""
+        self.structures = structures
+        self.seed_tasks: dict[str, list[tuple[int, str]]] = {}
+        """Task texts by the environment that they were found to be about, each with its place in the input."""
+        self.decided = 0
+        self.summaries: dict[str, str] = {}
+        self.originals: dict[str, str] = {}
+        """Copies that were left out, each with the environment that has their structure."""
+        self.settling = True
+        """False once an environment is missing: whether a later one is a copy of it cannot be told in this run."""
         self.made: list[JsonValue] = []
         """What the last stage made, when that is no environment."""
         self.distinct = 0
@@ -149,6 +160,7 @@ class _Run:
             self.settings.library,
             problems=source.problems[:_MAX_PROBLEMS],
             spent=self.models.meter.report().spent,
+            faults=self.models.faults,
             output=self._write_output(),
         )
 
@@ -220,15 +232,16 @@ class _Run:
     def _note(self, chosen: Chosen) -> None:
         candidate, decision = chosen.candidate, chosen.decision
         self.tally.decided(candidate.description.summary, decision)
+        self.decided += 1
+        kept = self.seed_tasks.setdefault(decision.env_id, [])
+        if len(kept) < self.settings.max_seed_tasks:
+            kept.extend((self.decided, text) for text in candidate.seed_tasks)
         if decision.how == "new":
             self.distinct += 1
+            self.summaries[decision.env_id] = candidate.description.summary
             for stage in BUILDING:
                 if self.settings.reaches(stage):
                     self.progress.stage(stage, self.distinct)
-        else:
-            kept = self.merged_tasks.setdefault(decision.env_id, [])
-            if len(kept) < self.settings.max_seed_tasks:
-                kept.extend(candidate.seed_tasks)
 
     async def _build(self, chosen: AsyncGenerator[Chosen, None]) -> None:
         async def new_ones() -> AsyncGenerator[Chosen, None]:
@@ -236,16 +249,26 @@ class _Run:
                 if one.decision.how == "new":
                     yield one
 
-        built = bounded_map(self.builder.build, new_ones(), limit=self.settings.environments_at_once, window=_WINDOW)
+        built = bounded_map(self.builder.build, new_ones(), limit=self.bench.at_once, window=_WINDOW)
         async with aclosing(built):
             async for outcome in built:
                 self._count(outcome)
 
     def _count(self, outcome: Built) -> None:
-        self.tally.built(outcome.unit, lost=outcome.lost)
+        unit = outcome.unit
+        self.settling = self.settling and not outcome.lost
+        if self.settling and unit.failed is None and self.settings.reaches("program"):
+            original = self.structures.settle(unit.env_id)
+            if original is not None:
+                self.originals[unit.env_id] = original
+                self.tally.repeated(unit, self.summaries[unit.env_id], original)
+                return
+        self.tally.built(unit, lost=outcome.lost)
         self.tally.resumed += outcome.resumed
         if outcome.lost:
-            self.progress.note(f"{outcome.unit.env_id}: the sandbox failed ({outcome.unit.failed}); run again to retry")
+            self.progress.note(
+                f"{outcome.unit.env_id}: infrastructure failed ({outcome.unit.failed}); run again to retry"
+            )
         if outcome.design is not None:
             self.made.append(outcome.design.model_dump(mode="json"))
 
@@ -253,13 +276,17 @@ class _Run:
 
     def _keep_merged_tasks(self) -> None:
         """Name the tasks that were merged into an environment among its seed tasks."""
-        present = set(self.store.env_ids())
-        for env_id, tasks in self.merged_tasks.items():
-            if env_id not in present:
+        placed: dict[str, list[tuple[int, str]]] = {}
+        for env_id, tasks in self.seed_tasks.items():
+            placed.setdefault(self.originals.get(env_id, env_id), []).extend(tasks)
+        for env_id, found in placed.items():
+            own_alone = env_id in self.summaries and len(found) == 1
+            if own_alone or not self.store.has(env_id):
                 continue
+            texts = [text for _, text in sorted(found)]
             skeleton = self.store.read_environment(env_id)
             known = skeleton.origin.seed_tasks
-            seed_tasks = tuple(dict.fromkeys((*known, *tasks)))[: max(len(known), self.settings.max_seed_tasks)]
+            seed_tasks = tuple(dict.fromkeys((*known, *texts)))[: max(len(known), self.settings.max_seed_tasks)]
             if seed_tasks != known:
                 origin = skeleton.origin.model_copy(update={"seed_tasks": seed_tasks})
                 self.store.write_environment(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from envscaler.models import Faults
 from envscaler.skeleton import ModelUse
 from envscaler.synth.asking import merged
 from envscaler.synth.discover import Discovered
@@ -13,13 +15,23 @@ from envscaler.synth.resume import Decision, Unit
 from envscaler.synth.settings import STAGES
 
 
+@dataclass
+class _Merging:
+    """What was merged into one environment."""
+
+    ways: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+    copies: list[str] = field(default_factory=list)
+    """Examples of environments that were made first; apart, since they are known later than descriptions are."""
+
+
 class Tally:
     """Told of every unit in input order."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._dropped: dict[tuple[str, str], tuple[int, list[str]]] = {}
-        self._merged: dict[str, tuple[int, int, list[str]]] = {}
+        self._merged: dict[str, _Merging] = {}
         self._use: dict[str, ModelUse] = {}
         self._environments: list[str] = []
         self.resumed = 0
@@ -51,10 +63,19 @@ class Tally:
         if decision.how == "new":
             self._counts["distinct"] += 1
             return
-        count, same, examples = self._merged.get(decision.env_id, (0, 0, []))
-        if len(examples) < MAX_EXAMPLES:
-            examples = [*examples, f"{summary} ({decision.similarity:.2f})"]
-        self._merged[decision.env_id] = (count + 1, same + (decision.how == "summary"), examples)
+        merging = self._merged.setdefault(decision.env_id, _Merging())
+        merging.ways[decision.how] += 1
+        if len(merging.examples) < MAX_EXAMPLES:
+            merging.examples.append(f"{summary} ({decision.similarity:.2f})")
+
+    def repeated(self, unit: Unit, summary: str, original: str) -> None:
+        """Count an environment that was made and has the structure of an earlier one."""
+        self._use = merged(self._use, unit.use)
+        self._counts["distinct"] -= 1
+        merging = self._merged.setdefault(original, _Merging())
+        merging.ways["structure"] += 1
+        if len(merging.copies) < MAX_EXAMPLES:
+            merging.copies.append(f"{summary}: same structure as {original}")
 
     def built(self, unit: Unit, *, lost: bool = False) -> None:
         """Count one environment.
@@ -84,7 +105,7 @@ class Tally:
             self.drop("scenarios", "solution only", reason)
 
     def report(
-        self, library: Path, *, problems: tuple[str, ...], spent: ModelUse, output: Path | None = None
+        self, library: Path, *, problems: tuple[str, ...], spent: ModelUse, faults: Faults, output: Path | None = None
     ) -> SynthReport:
         """The report of everything that was told."""
         return SynthReport(
@@ -99,12 +120,19 @@ class Tally:
                 )
             ),
             merged=tuple(
-                Merged(into=env_id, count=count, by_summary=same, examples=tuple(examples))
-                for env_id, (count, same, examples) in self._merged.items()
+                Merged(
+                    into=env_id,
+                    count=merging.ways.total(),
+                    by_summary=merging.ways["summary"],
+                    by_structure=merging.ways["structure"],
+                    examples=tuple([*merging.examples, *merging.copies][:MAX_EXAMPLES]),
+                )
+                for env_id, merging in sorted(self._merged.items())
             ),
             problems=problems,
             use=self._use,
             spent=spent if spent.calls else ModelUse(cost_usd=0.0),
+            faults=faults,
             output=output,
         )
 

@@ -1,0 +1,14 @@
+"""`Faults`: what went wrong between a run and its models, for its report."""
+
+from __future__ import annotations
+
+from envscaler.record import Record
+
+
+class Faults(Record):
+    """Requests and replies that were tried again or, after the last try, given up by the unit that asked."""
+
+    requests: dict[str, int] = {}
+    """Failed HTTP requests by kind: `rate_limited`, `server_error`, `timeout`, `connection`, `unreadable`."""
+    replies: int = 0
+    """Replies that arrived and could not be used: empty, withheld, refusals, of another form, or wrong when tried."""
