@@ -11,6 +11,7 @@
     │   └── RequestFailed        the endpoint answers others, but never this one request
     ├── ProgramError             a generated program cannot be assembled or loaded
     ├── NotJson                  a value cannot be written as JSON
+    ├── ProcessLost              a process that shares the work died, and the one after it: infrastructure
     └── SandboxError             the machinery that runs generated code failed: infrastructure
         └── WorkerLost           the worker died and could not be rebuilt by replay
 
@@ -68,6 +69,10 @@ class RequestFailed(ReplyError):
 
 class NotJson(EnvScalerError):
     """A value has no exact JSON form (a function, NaN, an integer beyond 64 bits, a cycle …)."""
+
+
+class ProcessLost(EnvScalerError):
+    """A process that shares the work died, and the one that was to do the same after it: memory, most often."""
 
 
 class SandboxError(EnvScalerError):

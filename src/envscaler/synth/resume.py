@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
+from envscaler.program.structure import MEASURE
 from envscaler.record import Record
 from envscaler.roles import role as roles
 from envscaler.roles.role import Family, Prompts, Role
@@ -44,6 +45,16 @@ class Decisions(Record):
     """The decisions on all descriptions of a clustering, in input order."""
 
     decisions: tuple[Decision, ...]
+
+
+class Structured(Record):
+    """The structure of a finished environment, and whether it is one of its own."""
+
+    signature: str
+    env_digest: str
+    """Digest of the environment that has this signature."""
+    same_as: str | None = None
+    """The earlier environment that has the same structure."""
 
 
 class Unit(Record):
@@ -110,7 +121,8 @@ class Keys:
         """What decides the result of the command, for library.json; no path but the name of the input file."""
         settings = self._settings
         named = settings.model_dump(
-            mode="json", exclude={"library", "tasks", "descriptions", "concurrency", "environments_at_once"}
+            mode="json",
+            exclude={"library", "tasks", "descriptions", "concurrency", "environments_at_once", "workers"},
         )
         source = settings.tasks or settings.descriptions
         return {
@@ -152,6 +164,14 @@ class SynthJournal:
     def unit(self, key: str) -> Unit | None:
         """How far an environment came."""
         return self._read(key, Unit)
+
+    def structure(self, env_id: str) -> Structured | None:
+        """What was decided on the structure of an environment."""
+        return self._read(self.structure_key(env_id), Structured)
+
+    def structure_key(self, env_id: str) -> str:
+        """Key of the decision on an environment's structure."""
+        return f"structure:{MEASURE}:{env_id}"
 
     def design(self, key: str) -> Design | None:
         """A design made with `until` design."""

@@ -1,4 +1,4 @@
-"""Runs many units of work side by side, in order, and says how far they are.
+"""`bounded_map`: many units of work side by side, in order; and `Progress`, which is told how far they are.
 
 What a unit does, and what happens when it fails, is its function's business.
 """

@@ -1,0 +1,226 @@
+"""`carry_out`: one environment from its description as far as asked, with no library at hand.
+
+Everything that it needs comes in a `Work` and everything that it made leaves in a `Made`, so that it runs in this
+process or in another and gives the same. A unit that fails is data; budgets and outages pass through.
+
+Source: paper 3.2, 3.3, 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from envscaler.assessment import Assessment
+from envscaler.errors import ProgramError, ReplyError, SandboxError
+from envscaler.sandbox import Sandbox
+from envscaler.scenario import Scenario
+from envscaler.skeleton import EnvDescription, EnvSkeleton, ModelUse, Origin
+from envscaler.synth.asking import Asking, merged
+from envscaler.synth.assess import assess
+from envscaler.synth.design import design
+from envscaler.synth.programming import program
+from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit
+from envscaler.synth.scenarios import ScenarioWriter, scenario_id
+from envscaler.synth.seeds import derived_seed
+from envscaler.synth.settings import Stage, SynthSettings
+
+if TYPE_CHECKING:
+    from envscaler.models import Models
+    from envscaler.roles.role import Prompts, Role
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be made, and what of it is there."""
+
+    settings: SynthSettings
+    description: EnvDescription
+    seed_tasks: tuple[str, ...]
+    language: str
+    discovery_use: dict[str, ModelUse]
+    before: Unit
+    """How far earlier runs came; it names the environment."""
+    assessment_key: str
+    """Key of the settings of the assessment."""
+    skeleton: EnvSkeleton | None = None
+    """With `assessment` and `scenarios` what is in the library; None: it is to be made from the start."""
+    assessment: Assessment | None = None
+    scenarios: tuple[Scenario, ...] = ()
+
+
+@dataclass(frozen=True)
+class Made:
+    """What became of it."""
+
+    unit: Unit
+    lost: bool = False
+    """True when infrastructure failed: nothing of it is to be kept."""
+    skeleton: EnvSkeleton | None = None
+    """The environment, when it is to be in the library."""
+    assessment: Assessment | None = None
+    """Also without `skeleton`: what an environment of the library failed."""
+    scenarios: tuple[Scenario, ...] = ()
+
+
+async def carry_out(
+    work: Work, *, models: Models, prompts: Prompts, sandbox: Sandbox, done_with: Callable[[Stage], None]
+) -> Made:
+    """Make what is missing.
+
+    Args:
+        done_with: told of each stage when it is over.
+
+    Raises:
+        BudgetExhausted: a limit was reached.
+        EndpointUnavailable: the endpoint stayed down.
+    """
+    making = _Making(work, models, prompts, sandbox, done_with)
+    try:
+        return await making.carry_on()
+    except SandboxError as fault:
+        return Made(Unit(env_id=work.before.env_id, reached=making.stage, failed=str(fault)), lost=True)
+    except (ReplyError, ProgramError) as fault:
+        making.failed = str(fault)
+        return Made(making.unit())
+
+
+class _Making:
+    """One environment in the making: how far it is, and what will be recorded of it."""
+
+    def __init__(
+        self, work: Work, models: Models, prompts: Prompts, sandbox: Sandbox, done_with: Callable[[Stage], None]
+    ) -> None:
+        before = work.before
+        self.stage: Stage = before.reached
+        self.failed: str | None = None
+        self._work = work
+        self._models = models
+        self._prompts = prompts
+        self._sandbox = sandbox
+        self._done_with = done_with
+        self._asking = Asking(models, prompts, work.settings.attempts)
+        self._seed = derived_seed(work.settings.seed, before.env_id)
+        self._assessed_by = before.assessed_by if before.failed is None else None
+        self._scenarios_tried = before.scenarios_tried
+        self._dropped_tools = before.dropped_tools
+        self._dropped_scenarios = list(before.dropped_scenarios)
+        self._scenarios: tuple[Scenario, ...] | None = None
+
+    async def carry_on(self) -> Made:
+        work, settings = self._work, self._work.settings
+        skeleton = work.skeleton if work.skeleton is not None else await self._programmed()
+        assessment, scenarios = work.assessment, work.scenarios
+        self._done_with("program")
+        self.stage = "program"
+        if settings.reaches("assess") and self._assessed_by is None:
+            self.stage = "assess"
+            self._assessed_by = work.assessment_key
+            assessment = await assess(
+                skeleton,
+                rounds=settings.rounds,
+                threshold=settings.threshold,
+                by=settings.by,
+                seed=self._seed,
+                asking=self._asking,
+                sandbox=self._sandbox,
+            )
+            if not assessment.accepted:
+                self.failed = rejection(assessment)
+                return Made(self.unit(), assessment=assessment)
+        self._done_with("assess")
+        if settings.reaches("scenarios"):
+            self.stage = "scenarios"
+            scenarios = await self._written(skeleton, scenarios)
+        use = merged(skeleton.origin.use, self._asking.use)
+        skeleton = skeleton.model_copy(update={"origin": skeleton.origin.model_copy(update={"use": use})})
+        return Made(self.unit(), skeleton=skeleton, assessment=assessment, scenarios=scenarios)
+
+    async def _programmed(self) -> EnvSkeleton:
+        work = self._work
+        made = await design(work.description, work.seed_tasks, work.language, self._asking)
+        self.stage = "program"
+        programmed = await program(made, seed=self._seed, asking=self._asking, sandbox=self._sandbox)
+        self._dropped_tools = programmed.dropped
+        start = origin(self._models, self._prompts, (*DISCOVERING, *PROGRAMMING), work.language, work.settings.seed)
+        return EnvSkeleton(
+            id=work.before.env_id,
+            description=work.description,
+            entities=made.entities,
+            rules=programmed.rules,
+            tools=programmed.tools,
+            class_name=programmed.class_name,
+            source=programmed.source,
+            origin=start.model_copy(
+                update={
+                    "seed_tasks": work.seed_tasks,
+                    "use": work.discovery_use,
+                    "dropped": programmed.dropped,
+                }
+            ),
+        )
+
+    async def _written(self, skeleton: EnvSkeleton, there: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
+        """The scenarios that are there, and those that were asked for and never tried."""
+        settings = self._work.settings
+        writer = ScenarioWriter(
+            skeleton,
+            seed=self._seed,
+            asking=self._asking,
+            sandbox=self._sandbox,
+            origin=origin(self._models, self._prompts, WRITING, skeleton.origin.language, settings.seed),
+            min_state_distance=settings.min_state_distance,
+        )
+        ids = {scenario.id for scenario in there}
+        untried = range(self._scenarios_tried, settings.scenarios)
+        outcomes = await writer.write([n for n in untried if scenario_id(skeleton.id, n) not in ids], there)
+        self._scenarios = (*there, *(outcome for outcome in outcomes if isinstance(outcome, Scenario)))
+        self._dropped_scenarios += [outcome for outcome in outcomes if isinstance(outcome, str)]
+        self._scenarios_tried = max(self._scenarios_tried, settings.scenarios)
+        return self._scenarios
+
+    def unit(self) -> Unit:
+        """The record of it."""
+        before, scenarios = self._work.before, self._scenarios
+        return Unit(
+            env_id=before.env_id,
+            reached=self.stage,
+            failed=self.failed,
+            assessed_by=self._assessed_by,
+            scenarios_tried=self._scenarios_tried,
+            scenarios=len(scenarios) if scenarios is not None else before.scenarios,
+            solved=sum(one.solution is not None for one in scenarios) if scenarios is not None else before.solved,
+            dropped_tools=self._dropped_tools,
+            dropped_scenarios=tuple(self._dropped_scenarios),
+            unsolved=tuple(
+                f"{one.id}: {reason}"
+                for one in scenarios or ()
+                for reason in one.origin.dropped
+                if one.solution is None and reason.startswith("solution")
+            ),
+            use=merged(before.use, self._asking.whole_use),
+        )
+
+
+def rejection(assessment: Assessment) -> str:
+    """Why an environment is not kept, with what was found first."""
+    rate = assessment.pass_rate if assessment.by == "pass" else assessment.not_fail_rate
+    if rate is None:
+        return f"no test call could be made: {'; '.join(assessment.failures[:1])}"
+    first = next((case for case in assessment.cases if case.verdict != "pass"), None)
+    example = f"; for example {first.call.name}, {first.verdict}: {first.reason}" if first is not None else ""
+    name = "pass" if assessment.by == "pass" else "not-fail"
+    return f"{name} rate {rate:.2f} is below {assessment.threshold:.2f}{example}"
+
+
+def origin(models: Models, prompts: Prompts, asked: Iterable[Role[Any]], language: str, seed: int) -> Origin:
+    """Where something comes from that was made by these roles."""
+    used = list(asked)
+    names = models.names
+    return Origin(
+        language=language,
+        models={family: names[family] for family in sorted({role.family for role in used})},
+        prompts={role.name: prompts.digest(role) for role in used},
+        seed=seed,
+    )
