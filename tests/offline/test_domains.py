@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from envscaler.errors import ProgramError
 from envscaler.offline.blueprint import Blueprint, OperationPlan
 from envscaler.offline.checks import make_checks
 from envscaler.offline.design import class_source, entities_of, tools_of
@@ -65,6 +66,16 @@ def asked_for(blueprint: Blueprint) -> list[OperationPlan]:
 
 def named_in(phrase: str) -> set[str]:
     return {path.partition(".")[0] for path in PLACEHOLDER.findall(phrase)}
+
+
+@pytest.mark.parametrize("path", ["nothing", "book.nothing", "nothing.title"])
+def test_a_label_that_names_no_field_is_a_fault(path: str) -> None:
+    text = FOLDER.joinpath("library.yaml").read_text(encoding="utf-8")
+    assert "{book.title}" in text
+    with pytest.raises(ProgramError, match=f"its label names {path}"):
+        read_domain(
+            text.replace('label: the loan of "{book.title}"', f'label: the loan of "{{{path}}}"'), "library.yaml"
+        )
 
 
 @every_domain

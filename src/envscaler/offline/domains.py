@@ -14,6 +14,7 @@ from envscaler.errors import ProgramError
 from envscaler.offline.blueprint import Blueprint, EntityPlan, Language, OperationPlan
 from envscaler.offline.expression import FUNCTIONS, parse
 from envscaler.offline.files import load_yaml
+from envscaler.offline.labels import label_paths, reference_field
 from envscaler.offline.queries import standard_queries
 from envscaler.offline.wording import wording
 
@@ -95,6 +96,11 @@ def blueprint_faults(blueprint: Blueprint) -> list[str]:
                 faults += _expression_faults(blueprint, field.make.only_if, own, set(), where)
         if entity.title is not None and entity.field(entity.title) is None:
             faults.append(f"{entity.name}: its title {entity.title} is not a field")
+        faults += [
+            f"{entity.name}: its label names {path}, which is no field"
+            for path in label_paths(entity)
+            if not _is_field(blueprint, entity, path)
+        ]
         seen.add(entity.name)
     for invariant in blueprint.invariants:
         own = {"it": invariant.entity, blueprint.entity(invariant.entity).variable: invariant.entity}
@@ -102,6 +108,20 @@ def blueprint_faults(blueprint: Blueprint) -> list[str]:
     for operation in blueprint.operations:
         faults += _operation_faults(blueprint, operation)
     return faults
+
+
+def _is_field(blueprint: Blueprint, entity: EntityPlan, path: str) -> bool:
+    """Whether a dotted path from a record of an entity ends in a field: `title`, `book.title`."""
+    head, _, rest = path.partition(".")
+    if not rest:
+        return entity.field(head) is not None or (head == "title" and entity.title is not None)
+    if head in {entity.variable, "it"} and entity.field(f"{head}_id") is None:
+        return _is_field(blueprint, entity, rest)
+    try:
+        reference = reference_field(entity, head)
+    except KeyError:
+        return False
+    return any(_is_field(blueprint, known, rest) for known in blueprint.entities if known.name == reference.ref)
 
 
 def _operation_faults(blueprint: Blueprint, operation: OperationPlan) -> list[str]:
