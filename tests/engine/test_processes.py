@@ -108,11 +108,12 @@ async def test_a_cancelled_call_ends_its_process(tmp_path: Path) -> None:
 
 _PARENT = """
 import asyncio, sys
+from pathlib import Path
 from envscaler.engine import Processes
 
 async def main() -> None:
     async with Processes(1, "engine.services:arithmetic", 0) as processes:
-        await processes.call(("sleep", sys.argv[1]), print)
+        await processes.call(("sleep", Path(sys.argv[1])), print)
 
 asyncio.run(main())
 """
