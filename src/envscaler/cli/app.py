@@ -43,11 +43,12 @@ def _root(
 
 
 # Registered here, below `app`, in the order in which a user meets them.
-from envscaler.cli import build, doctor, play, run, show  # noqa: E402
+from envscaler.cli import build, doctor, play, run, show, stats  # noqa: E402
 
 build.register(app)
 run.register(app, export_app)
 app.add_typer(export_app, rich_help_panel="Use")
 show.register(app)
+stats.register(app)
 play.register(app)
 doctor.register(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from envscaler.report.page import IndexedEpisode
     from envscaler.report.views import LibraryView, RunView
     from envscaler.store import LibraryStore, RunStore
+    from envscaler.store.reading import Complaint
     from envscaler.trajectory import Trajectory
 
 _PAGE_RUNS = 10
@@ -63,7 +65,9 @@ def register(app: typer.Typer) -> None:
 def _show_library(library: Library, html: Path | None, output: OutputFlags) -> None:
     from envscaler.cli.output import console, emit_json
 
-    view = view_library(library.store)
+    problems: list[str] = []
+    view = view_library(library.store, problems.append)
+    warn(problems)
     if html is not None:
         write_library_page(library, view, html)
         _tell_page(html, output)
@@ -83,6 +87,7 @@ def _show_part(library: Library, env_id: str, scenario: str | None, output: Outp
     path = f"{library.path}/{env_id}"
     if scenario is not None:
         found = scenario_of(library, env_id, scenario)
+        warn(library.problems)
         if output.json:
             emit_json(found)
         else:
@@ -90,9 +95,8 @@ def _show_part(library: Library, env_id: str, scenario: str | None, output: Outp
 
             show_scenario(found, path + (f" --scenario {found.id}"), console())
         return
-    view = view_environment(
-        library.skeleton(env_id), library.store.read_assessment(env_id), library.store.scenarios(env_id)
-    )
+    view = view_environment(library.skeleton(env_id), library.store.read_assessment(env_id), library.scenarios(env_id))
+    warn(library.problems)
     if output.json:
         emit_json(view)
     else:
@@ -119,7 +123,9 @@ def _show_run(run: RunStore, which: str | None, html: Path | None, output: Outpu
 
             show_episode(episode, console())
         return
-    view = read_run(run)
+    problems: list[str] = []
+    view = read_run(run, problems.append)
+    warn(problems)
     if html is not None:
         from envscaler.report.page import MAX_EPISODES, run_page, write_page
 
@@ -142,22 +148,26 @@ def _tell_page(html: Path, output: OutputFlags) -> None:
         print(f"wrote {html}; open it in a browser")
 
 
-def view_library(store: LibraryStore) -> LibraryView:
-    """The library at a glance, read environment by environment."""
+def view_library(store: LibraryStore, complain: Complaint | None = None) -> LibraryView:
+    """The library at a glance, read environment by environment.
+
+    Args:
+        complain: told of each broken line, which is then left out.
+    """
     from envscaler.report.views import LibraryView, summarize_environment
 
     rows = []
     for env_id in store.env_ids():
         rows.append(
             summarize_environment(
-                store.read_environment(env_id), store.read_assessment(env_id), store.scenarios(env_id)
+                store.read_environment(env_id), store.read_assessment(env_id), store.scenarios(env_id, complain)
             )
         )
     runs = [store.run(run_id) for run_id in store.rollouts()]
     return LibraryView(
         path=str(store.path),
         environments=tuple(rows),
-        runs=tuple(read_run(run).summary for run in runs if run.exists),
+        runs=tuple(read_run(run, complain).summary for run in runs if run.exists),
     )
 
 
@@ -168,13 +178,13 @@ def write_library_page(library: Library, view: LibraryView, html: Path) -> None:
 
     store = library.store
     shown = (
-        view_environment(library.skeleton(row.id), store.read_assessment(row.id), store.scenarios(row.id))
+        view_environment(library.skeleton(row.id), store.read_assessment(row.id), library.scenarios(row.id))
         for row in view.environments[:MAX_ENVIRONMENTS]
     )
     runs = []
     for summary in view.runs[:_PAGE_RUNS]:
         run = store.run(summary.id)
-        runs.append((read_run(run), replayed(run, library, _PAGE_EPISODES_EACH)))
+        runs.append((read_run(run, _ignored), replayed(run, library, _PAGE_EPISODES_EACH)))
     write_page(html, library_page(view, shown, runs))
 
 
@@ -186,7 +196,7 @@ def replayed(run: RunStore, library: Library | None, limit: int) -> list[Indexed
     chosen: list[tuple[int, Trajectory]] = []
     rest: list[tuple[int, Trajectory]] = []
     seen: set[str] = set()
-    for index, trajectory in enumerate(run.trajectories()):
+    for index, trajectory in enumerate(run.trajectories(_ignored)):
         if len(chosen) >= limit:
             break
         fresh = trajectory.env_id not in seen
@@ -200,7 +210,21 @@ def replayed(run: RunStore, library: Library | None, limit: int) -> list[Indexed
         return [(index, view_episode(trajectory, library, sandbox)) for index, trajectory in picked]
 
 
-def read_run(run: RunStore) -> RunView:
+def _ignored(problem: str) -> None:
+    """For what is read a second time, after its problems were told."""
+
+
+def warn(problems: Sequence[str]) -> None:
+    """Say on standard error what was left out, the first few one by one."""
+    from envscaler.cli.command import complain
+
+    for problem in problems[:5]:
+        complain(f"warning: left out: {problem}")
+    if len(problems) > 5:
+        complain(f"warning: … and {len(problems) - 5} more broken lines")
+
+
+def read_run(run: RunStore, complain: Complaint | None = None) -> RunView:
     """A run from its folder."""
     from envscaler.report.views import view_run
     from envscaler.rollout import RunRecord
@@ -210,7 +234,7 @@ def read_run(run: RunStore) -> RunView:
         run.path.resolve().name,
         str(run.path),
         record,
-        run.trajectories(),
+        run.trajectories(complain),
     )
 
 
@@ -224,7 +248,7 @@ def pick_episode(run: RunStore, which: str) -> Trajectory:
 
     names: dict[str, None] = {}
     total = 0
-    for index, trajectory in enumerate(run.trajectories()):
+    for index, trajectory in enumerate(run.trajectories(_ignored)):
         if which in (str(index), trajectory.id, trajectory.scenario_id):
             return trajectory
         names[trajectory.id] = None

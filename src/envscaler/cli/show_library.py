@@ -36,9 +36,20 @@ def show_library(view: LibraryView, out: Console) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         passed = Text(percent(row.pass_rate), style="" if row.accepted is not False else "red")
+        if row.stale:
+            passed = Text("out of date", style="yellow")
         cells = (row.queries, row.updates, row.rules, row.scenarios)
         table.add_row(text_of(row.id), text_of(row.summary), *(str(cell) for cell in cells), passed)
     out.print(table)
+    stale = sum(row.stale for row in rows)
+    if stale:
+        out.print(
+            Text(
+                f"{count(stale, 'program')} changed after the assessment; test again with: envscaler assess "
+                + visible(view.path),
+                style="yellow",
+            )
+        )
     for run in view.runs:
         out.print(Text.assemble(("Run ", "bold"), (visible(run.id), "cyan"), f"  {_run_line(run)}"))
     out.print(Text(f"Look into one: envscaler show {visible(view.path)}/{rows[0].id}", style="dim"))
@@ -74,6 +85,9 @@ def show_environment(view: EnvironmentView, path: str, out: Console) -> None:
     if summary.test_calls:
         _heading(out, "Assessment")
         verdict = "kept" if summary.accepted else "below the threshold"
+        if summary.stale:
+            stale = f"This is of another program, not of program.py as it is now: envscaler assess {visible(path)}"
+            out.print(Text(stale, style="yellow"))
         out.print(
             f"{count(summary.test_calls, 'test call')}: {percent(summary.pass_rate)} passed, "
             f"{percent(summary.not_fail_rate)} did not fail; {verdict}"

@@ -27,6 +27,15 @@ def show_run(view: RunView, out: Console, *, limit: int = 60) -> None:
     if not view.episodes:
         out.print("It holds no episode.")
         return
+    if view.missing:
+        asked = view.record.planned if view.record is not None else view.missing
+        out.print(
+            Text(
+                f"Partial: {asked - view.missing:,} of {count(asked, 'episode')} asked for; "
+                "the command that began it plays the rest",
+                style="yellow",
+            )
+        )
     total = summary.scores
     solved = percent(total.solved_rate)
     out.print(f"{count(total.episodes, 'episode')}, {total.judged} with a verdict, {solved} of these solved")

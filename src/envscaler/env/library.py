@@ -44,6 +44,8 @@ class Library:
 
     def __init__(self, store: LibraryStore) -> None:
         self.store = store
+        self.problems: list[str] = []
+        """What was left out of what was read, with file and line: scenarios that a hand edit broke."""
         self._skeletons: dict[str, EnvSkeleton] = {}
         self._scenarios: dict[str, tuple[Scenario, ...]] = {}
         self._reset_checks = ResetChecks()
@@ -77,7 +79,7 @@ class Library:
         """The scenarios of one environment, in their order."""
         self.skeleton(env_id)
         if env_id not in self._scenarios:
-            self._scenarios[env_id] = tuple(self.store.scenarios(env_id))
+            self._scenarios[env_id] = tuple(self.store.scenarios(env_id, self.problems.append))
         return self._scenarios[env_id]
 
     def scenario(self, env_id: str, which: int | str | None = None) -> Scenario:

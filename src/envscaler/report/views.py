@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from envscaler.assessment import Assessment, TestCase
 from envscaler.record import Record
 from envscaler.rollout import RunRecord, Scores, scores
-from envscaler.rollout.scores import REWARD_MODES
+from envscaler.rollout.scores import REWARD_MODES, UNFINISHED
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import Change, State
@@ -34,6 +34,8 @@ class EnvironmentSummary(Record):
     not_fail_rate: float | None
     accepted: bool | None
     """None when it was not assessed."""
+    stale: bool = False
+    """Whether the assessment is of another program: this one was changed since."""
 
 
 class RunSummary(Record):
@@ -127,6 +129,13 @@ class RunView(Record):
     """What `run.json` says; None when it is missing."""
     episodes: tuple[EpisodeSummary, ...]
 
+    @property
+    def missing(self) -> int:
+        """Episodes that were asked for and are not there, or were cut short by the machinery."""
+        cut_short = sum(self.summary.scores.stops.get(stop.value, 0) for stop in UNFINISHED)
+        planned = self.record.planned if self.record is not None else 0
+        return max(0, planned - len(self.episodes) + cut_short)
+
 
 def summarize_environment(
     skeleton: EnvSkeleton, assessment: Assessment | None, scenarios: Iterable[Scenario]
@@ -150,6 +159,7 @@ def summarize_environment(
         pass_rate=assessment.pass_rate if assessment else None,
         not_fail_rate=assessment.not_fail_rate if assessment else None,
         accepted=assessment.accepted if assessment else None,
+        stale=assessment is not None and assessment.env_digest != skeleton.digest,
     )
 
 

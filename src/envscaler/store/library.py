@@ -30,7 +30,7 @@ from envscaler.store.atomic import (
     write_durably,
 )
 from envscaler.store.lock import sole_writer
-from envscaler.store.reading import json_object, read_bytes, read_jsonl, read_record
+from envscaler.store.reading import Complaint, json_object, read_bytes, read_jsonl, read_record
 from envscaler.store.run import RunStore
 
 _INDEX = "library.json"
@@ -157,10 +157,14 @@ class LibraryStore:
         path = self._folder(env_id) / _ASSESSMENT
         return read_record(path, Assessment) if path.exists() else None
 
-    def scenarios(self, env_id: str) -> Iterator[Scenario]:
-        """The environment's scenarios in file order, streamed."""
+    def scenarios(self, env_id: str, complain: Complaint | None = None) -> Iterator[Scenario]:
+        """The environment's scenarios in file order, streamed.
+
+        Args:
+            complain: told of each broken line, which is then left out; None: the first one is an error.
+        """
         path = self._folder(env_id) / _SCENARIOS
-        return read_jsonl(path, Scenario) if path.exists() else iter(())
+        return read_jsonl(path, Scenario, complain=complain) if path.exists() else iter(())
 
     def read_index(self) -> LibraryIndex:
         """What library.json says; `write_index` makes it agree with the folder."""

@@ -6,7 +6,7 @@ Which files there are is not this module's business.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -40,11 +40,18 @@ def read_record(path: Path, kind: type[RecordT], **fields: JsonValue) -> RecordT
     return validated(json_object(read_bytes(path), str(path)), kind, str(path), **fields)
 
 
-def read_jsonl(path: Path, kind: type[RecordT], *, torn_tail: bool = False) -> Iterator[RecordT]:
+Complaint = Callable[[str], None]
+"""Told in one sentence, with file and line, what was left out."""
+
+
+def read_jsonl(
+    path: Path, kind: type[RecordT], *, torn_tail: bool = False, complain: Complaint | None = None
+) -> Iterator[RecordT]:
     """The records of a JSONL file, streamed; empty lines are skipped.
 
     Args:
         torn_tail: skip a last line without newline that does not parse: a killed writer left it.
+        complain: where it is given, it is told of a broken line, and the rest is read.
 
     Raises:
         StoreError: at the first line that does not hold such a record.
@@ -57,14 +64,28 @@ def read_jsonl(path: Path, kind: type[RecordT], *, torn_tail: bool = False) -> I
                     continue
                 where = f"{path}, line {number}"
                 try:
-                    value = json_object(line, where)
-                except StoreError:
-                    if torn_tail and not line.endswith(b"\n"):
-                        return
+                    record = _of_line(line, kind, where, may_be_torn=torn_tail)
+                except SchemaVersionError:
                     raise
-                yield validated(value, kind, where)
+                except StoreError as fault:
+                    if complain is None:
+                        raise
+                    complain(str(fault))
+                    continue
+                if record is not None:
+                    yield record
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _of_line(line: bytes, kind: type[RecordT], where: str, *, may_be_torn: bool) -> RecordT | None:
+    try:
+        value = json_object(line, where)
+    except StoreError:
+        if may_be_torn and not line.endswith(b"\n"):
+            return None
+        raise
+    return validated(value, kind, where)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -15,7 +15,7 @@ from envscaler.record import Record
 from envscaler.store.appending import LineFile
 from envscaler.store.atomic import json_text, versioned, write_atomic
 from envscaler.store.lock import sole_writer
-from envscaler.store.reading import RecordT, json_object, read_jsonl, read_record, validated
+from envscaler.store.reading import Complaint, RecordT, json_object, read_jsonl, read_record, validated
 from envscaler.trajectory import Trajectory
 
 _TRAJECTORIES = "trajectories.jsonl"
@@ -57,10 +57,14 @@ class RunStore:
         """Whether anything of a run is in the folder."""
         return (self.path / _RUN).is_file() or (self.path / _TRAJECTORIES).is_file()
 
-    def trajectories(self) -> Iterator[Trajectory]:
-        """All trajectories in the order they were written, streamed; a line torn by a kill is left out."""
+    def trajectories(self, complain: Complaint | None = None) -> Iterator[Trajectory]:
+        """All trajectories in the order they were written, streamed; a line torn by a kill is left out.
+
+        Args:
+            complain: told of each other broken line, which is then left out; None: the first one is an error.
+        """
         path = self.path / _TRAJECTORIES
-        return read_jsonl(path, Trajectory, torn_tail=True) if path.exists() else iter(())
+        return read_jsonl(path, Trajectory, torn_tail=True, complain=complain) if path.exists() else iter(())
 
     def append(self, trajectory: Trajectory) -> None:
         """Add one trajectory; when this returns, a kill does not lose it.
