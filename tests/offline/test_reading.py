@@ -65,6 +65,20 @@ def test_a_word_that_can_be_a_verb_is_a_noun_after_a_determiner_or_a_noun() -> N
     assert changed.thing == "medical record"
 
 
+def test_a_word_that_can_be_a_verb_is_a_noun_right_after_the_verb_that_begins_a_request() -> None:
+    reading = read_task("Cancel order ORD-17 and refund the customer.")
+    assert reading is not None
+    assert reading.noun == "order"
+    assert reading.acts[:1] == ("remove",)
+
+
+@pytest.mark.parametrize(
+    "task", ["Lend the book 'Salt Roads' to Tom Baker.", "I'd like to borrow a wheelchair.", "Resolve ticket TK-21."]
+)
+def test_what_people_do_with_things_that_are_kept_is_recognised(task: str) -> None:
+    assert read_task(task) is not None
+
+
 def test_a_description_is_read_for_the_first_thing_that_it_names() -> None:
     reading = read_words("Pottery class booking desk. A booking desk for pottery classes and more.")
     assert reading is not None

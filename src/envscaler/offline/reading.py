@@ -210,6 +210,9 @@ def _is_noun_here(tokens: list[str], index: int) -> bool:
     if index == 0:
         return False
     before = tokens[index - 1]
+    # “Cancel order 17”: a request begins with one verb, not with two.
+    if index == 1 and before in _acts() and before not in _nouns():
+        return True
     if before in _words("determiners") or before == "of":
         return True
     return before not in _acts() and (before in _words("qualifiers") or before in _nouns())
