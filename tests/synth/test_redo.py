@@ -24,7 +24,9 @@ pytestmark = pytest.mark.anyio
 async def library(task_file: Path, tmp_path: Path, opened: Opened) -> Path:
     async with opened(LendingModel()) as models:
         path = tmp_path / "library"
-        settings = SynthSettings(tasks=task_file, library=path, rounds=8, scenarios=2, similarity=0.97)
+        settings = SynthSettings(
+            tasks=task_file, library=path, rounds=8, scenarios=2, similarity=0.97, keep_equal_structures=True
+        )
         await run_synth(settings, models, Prompts())
         return path
 

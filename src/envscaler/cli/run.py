@@ -81,6 +81,7 @@ def register(app: typer.Typer, export_app: typer.Typer) -> None:
         from envscaler.cli.places import locate_library
         from envscaler.cli.progress import reporter
         from envscaler.cli.run_reports import show_rollout
+        from envscaler.cli.show import warn
         from envscaler.env import open_library
         from envscaler.rollout import RolloutSettings, run_rollout
 
@@ -109,6 +110,7 @@ def register(app: typer.Typer, export_app: typer.Typer) -> None:
 
                 with reporter(quiet=output.quiet) as display:
                     report = asyncio.run(run_rollout(opened_library, settings, progress=display))
+        warn(opened_library.problems)
         show_report(report, output, show_rollout)
         return EXIT_OK if report.scores.episodes and not report.unfinished else EXIT_NO_RESULT
 

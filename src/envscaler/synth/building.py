@@ -1,36 +1,30 @@
-"""Takes one chosen description as far as asked: program, assessment, scenarios, files in the library.
+"""Brings one chosen description into the library: what of it is there, what is missing, what is written and recorded.
 
-A unit that fails is data; budgets, outages and cancellation pass through and leave nothing recorded.
-
-Source: paper 3.2, 3.3, 4.
+How it is made is `work`'s business, and where, `benches`'. A unit that fails is data; budgets, outages and
+cancellation pass through and leave nothing recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from envscaler.assessment import Assessment
 from envscaler.engine import Progress
-from envscaler.errors import ProgramError, ReplyError, SandboxError
-from envscaler.sandbox import Sandbox
-from envscaler.scenario import Scenario
-from envscaler.skeleton import EnvSkeleton, Origin
+from envscaler.errors import ProcessLost, ReplyError
 from envscaler.store import LibraryStore
 from envscaler.synth.asking import Asking, merged
-from envscaler.synth.assess import assess
+from envscaler.synth.benches import Bench
 from envscaler.synth.choosing import Candidate, Chosen
 from envscaler.synth.design import Design, design
-from envscaler.synth.programming import program
-from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Keys, SynthJournal, Unit
-from envscaler.synth.scenarios import ScenarioWriter, scenario_id
-from envscaler.synth.seeds import derived_seed
+from envscaler.synth.resume import Keys, SynthJournal, Unit
+from envscaler.synth.scenarios import scenario_id
 from envscaler.synth.settings import BUILDING, Stage, SynthSettings
+from envscaler.synth.structures import Structures
+from envscaler.synth.work import Made, Work, rejection
 
 if TYPE_CHECKING:
     from envscaler.models import Models
-    from envscaler.roles.role import Prompts, Role
+    from envscaler.roles.role import Prompts
 
 
 @dataclass(frozen=True)
@@ -58,7 +52,8 @@ class Builder:
         keys: Keys,
         models: Models,
         prompts: Prompts,
-        sandbox: Sandbox,
+        bench: Bench,
+        structures: Structures,
         progress: Progress,
     ) -> None:
         self._settings = settings
@@ -67,32 +62,45 @@ class Builder:
         self._keys = keys
         self._models = models
         self._prompts = prompts
-        self._sandbox = sandbox
+        self._bench = bench
+        self._structures = structures
         self._progress = progress
         self._present = set(store.env_ids())
 
     async def build(self, chosen: Chosen) -> Built:
         """Build one environment as far as the settings say."""
         candidate, env_id = chosen.candidate, chosen.decision.env_id
-        asking = Asking(self._models, self._prompts, self._settings.attempts)
         if not self._settings.reaches("program"):
+            asking = Asking(self._models, self._prompts, self._settings.attempts)
             return await self._designed(candidate, env_id, asking)
         before = self._before(candidate, env_id)
-        making = _Making(before or Unit(env_id=env_id, reached="design"), asking, self._progress)
+        shown: set[Stage] = set()
+
+        def done_with(*stages: Stage) -> None:
+            for stage in stages:
+                if stage not in shown:
+                    shown.add(stage)
+                    self._progress.advance(stage)
+
         try:
+            finished = self._journal.unit(candidate.unit)
+            if finished is not None and self._structures.original_of(env_id) is not None:
+                return Built(finished, resumed=True)
             if before is not None and self._complete(before):
                 return Built(before, resumed=True)
+            in_library = before is not None and env_id in self._present
+            work = self._work(candidate, before or Unit(env_id=env_id, reached="design"), in_library=in_library)
             try:
-                await self._carry_on(candidate, making, in_library=before is not None and env_id in self._present)
-            except SandboxError as fault:
-                return Built(Unit(env_id=env_id, reached=making.stage, failed=str(fault)), lost=True)
-            except (ReplyError, ProgramError) as fault:
-                making.fail(str(fault))
-            unit = making.unit()
-            self._journal.put(candidate.unit, unit)
-            return Built(unit)
+                made = await self._bench.carry_out(work, done_with)
+            except ProcessLost as fault:
+                return Built(work.before.model_copy(update={"failed": str(fault)}), lost=True)
+            if made.lost:
+                return Built(made.unit, lost=True)
+            self._keep(made, in_library=in_library)
+            self._journal.put(candidate.unit, made.unit)
+            return Built(made.unit)
         finally:
-            making.done_with(*(stage for stage in BUILDING if self._settings.reaches(stage)))
+            done_with(*(stage for stage in BUILDING if self._settings.reaches(stage)))
 
     def _before(self, candidate: Candidate, env_id: str) -> Unit | None:
         """How far earlier runs came with an environment; None: it is to be made from the start."""
@@ -104,79 +112,27 @@ class Builder:
             return None  # somebody removed it, or it was not kept and now has another chance
         return before
 
-    async def _carry_on(self, candidate: Candidate, making: _Making, *, in_library: bool) -> None:
-        settings, env_id = self._settings, making.before.env_id
-        seed = derived_seed(settings.seed, env_id)
-        if in_library:
-            skeleton = self._store.read_environment(env_id)
-            assessment = self._store.read_assessment(env_id)
-            scenarios = tuple(self._store.scenarios(env_id))
-        else:
-            skeleton, assessment, scenarios = await self._programmed(candidate, env_id, seed, making), None, ()
-        making.done_with("program")
-        making.stage = "program"
-        if settings.reaches("assess") and making.assessed_by is None:
-            making.stage = "assess"
-            making.assessed_by = self._keys.assessment()
-            assessment = await assess(
-                skeleton,
-                rounds=settings.rounds,
-                threshold=settings.threshold,
-                by=settings.by,
-                seed=seed,
-                asking=making.asking,
-                sandbox=self._sandbox,
-            )
-            if not assessment.accepted:
-                making.fail(rejection(assessment))
-                if in_library:
-                    self._store.write_assessment(assessment)
-                return
-        making.done_with("assess")
-        if settings.reaches("scenarios"):
-            making.stage = "scenarios"
-            writer = ScenarioWriter(
-                skeleton,
-                seed=seed,
-                asking=making.asking,
-                sandbox=self._sandbox,
-                origin=origin(self._models, self._prompts, WRITING, skeleton.origin.language, settings.seed),
-                min_state_distance=settings.min_state_distance,
-            )
-            there = {scenario.id for scenario in scenarios}
-            untried = range(making.scenarios_tried, settings.scenarios)
-            outcomes = await writer.write([n for n in untried if scenario_id(env_id, n) not in there], scenarios)
-            scenarios += tuple(outcome for outcome in outcomes if isinstance(outcome, Scenario))
-            making.count(scenarios, outcomes, max(making.scenarios_tried, settings.scenarios))
-        use = merged(skeleton.origin.use, making.asking.use)
-        skeleton = skeleton.model_copy(update={"origin": skeleton.origin.model_copy(update={"use": use})})
-        self._store.write_environment(skeleton, assessment, scenarios)
-        self._present.add(env_id)
-
-    async def _programmed(self, candidate: Candidate, env_id: str, seed: int, making: _Making) -> EnvSkeleton:
-        made = await design(candidate.description, candidate.seed_tasks, candidate.language, making.asking)
-        making.stage = "program"
-        programmed = await program(made, seed=seed, asking=making.asking, sandbox=self._sandbox)
-        making.dropped_tools = programmed.dropped
-        start = origin(
-            self._models, self._prompts, (*DISCOVERING, *PROGRAMMING), candidate.language, self._settings.seed
-        )
-        return EnvSkeleton(
-            id=env_id,
+    def _work(self, candidate: Candidate, before: Unit, *, in_library: bool) -> Work:
+        env_id = before.env_id
+        return Work(
+            settings=self._settings,
             description=candidate.description,
-            entities=made.entities,
-            rules=programmed.rules,
-            tools=programmed.tools,
-            class_name=programmed.class_name,
-            source=programmed.source,
-            origin=start.model_copy(
-                update={
-                    "seed_tasks": candidate.seed_tasks,
-                    "use": candidate.use,
-                    "dropped": programmed.dropped,
-                }
-            ),
+            seed_tasks=candidate.seed_tasks,
+            language=candidate.language,
+            discovery_use=candidate.use,
+            before=before,
+            assessment_key=self._keys.assessment(),
+            skeleton=self._store.read_environment(env_id) if in_library else None,
+            assessment=self._store.read_assessment(env_id) if in_library else None,
+            scenarios=tuple(self._store.scenarios(env_id)) if in_library else (),
         )
+
+    def _keep(self, made: Made, *, in_library: bool) -> None:
+        if made.skeleton is not None:
+            self._store.write_environment(made.skeleton, made.assessment, made.scenarios)
+            self._present.add(made.skeleton.id)
+        elif made.assessment is not None and in_library:
+            self._store.write_assessment(made.assessment)
 
     async def _designed(self, candidate: Candidate, env_id: str, asking: Asking) -> Built:
         key = self._keys.design(candidate.unit)
@@ -202,60 +158,6 @@ class Builder:
         return not self._settings.reaches("scenarios") or unit.scenarios_tried >= self._settings.scenarios
 
 
-class _Making:
-    """One environment in the making: how far it is, and what will be recorded of it."""
-
-    def __init__(self, before: Unit, asking: Asking, progress: Progress) -> None:
-        self.before = before
-        self.asking = asking
-        self._progress = progress
-        self._shown: set[Stage] = set()
-        self.stage: Stage = before.reached
-        self.assessed_by = before.assessed_by if before.failed is None else None
-        self.scenarios_tried = before.scenarios_tried
-        self.dropped_tools = before.dropped_tools
-        self._dropped_scenarios = list(before.dropped_scenarios)
-        self._scenarios: tuple[Scenario, ...] | None = None
-        self._failed: str | None = None
-
-    def done_with(self, *stages: Stage) -> None:
-        """Show that nothing more will be done in these stages."""
-        for stage in stages:
-            if stage not in self._shown:
-                self._shown.add(stage)
-                self._progress.advance(stage)
-
-    def fail(self, reason: str) -> None:
-        self._failed = reason
-
-    def count(self, scenarios: tuple[Scenario, ...], outcomes: list[Scenario | str], tried: int) -> None:
-        self._scenarios = scenarios
-        self._dropped_scenarios += [outcome for outcome in outcomes if isinstance(outcome, str)]
-        self.scenarios_tried = tried
-
-    def unit(self) -> Unit:
-        """The record of it."""
-        scenarios = self._scenarios
-        return Unit(
-            env_id=self.before.env_id,
-            reached=self.stage,
-            failed=self._failed,
-            assessed_by=self.assessed_by,
-            scenarios_tried=self.scenarios_tried,
-            scenarios=len(scenarios) if scenarios is not None else self.before.scenarios,
-            solved=sum(one.solution is not None for one in scenarios) if scenarios is not None else self.before.solved,
-            dropped_tools=self.dropped_tools,
-            dropped_scenarios=tuple(self._dropped_scenarios),
-            unsolved=tuple(
-                f"{one.id}: {reason}"
-                for one in scenarios or ()
-                for reason in one.origin.dropped
-                if one.solution is None and reason.startswith("solution")
-            ),
-            use=merged(self.before.use, self.asking.whole_use),
-        )
-
-
 def adopted(store: LibraryStore, env_id: str, assessed_by: str) -> Unit:
     """The record of an environment that is in the library without one."""
     skeleton = store.read_environment(env_id)
@@ -278,27 +180,4 @@ def adopted(store: LibraryStore, env_id: str, assessed_by: str) -> Unit:
             {stage: use for stage, use in skeleton.origin.use.items() if stage != "discover"},
             *(scenario.origin.use for scenario in scenarios),
         ),
-    )
-
-
-def rejection(assessment: Assessment) -> str:
-    """Why an environment is not kept, with what was found first."""
-    rate = assessment.pass_rate if assessment.by == "pass" else assessment.not_fail_rate
-    if rate is None:
-        return f"no test call could be made: {'; '.join(assessment.failures[:1])}"
-    first = next((case for case in assessment.cases if case.verdict != "pass"), None)
-    example = f"; for example {first.call.name}, {first.verdict}: {first.reason}" if first is not None else ""
-    name = "pass" if assessment.by == "pass" else "not-fail"
-    return f"{name} rate {rate:.2f} is below {assessment.threshold:.2f}{example}"
-
-
-def origin(models: Models, prompts: Prompts, asked: Iterable[Role[Any]], language: str, seed: int) -> Origin:
-    """Where something comes from that was made by these roles."""
-    used = list(asked)
-    names = models.names
-    return Origin(
-        language=language,
-        models={family: names[family] for family in sorted({role.family for role in used})},
-        prompts={role.name: prompts.digest(role) for role in used},
-        seed=seed,
     )

@@ -41,6 +41,8 @@ class SynthSettings(Record):
     """Cosine from which two descriptions count as the same environment."""
     clusters: int | None = Field(default=None, ge=1)
     """Instead of greedy de-duplication keep the description nearest to each of K k-means centres (released code)."""
+    keep_equal_structures: bool = False
+    """Keep environments whose programs differ only in names from an earlier one's; else they are merged into it."""
     max_seed_tasks: int = Field(default=20, ge=1)
     """Task texts kept in the origin of one environment."""
 
@@ -62,6 +64,9 @@ class SynthSettings(Record):
     """Tasks looked at side by side. Has no influence on what is made."""
     environments_at_once: int = Field(default=4, ge=1)
     """Environments built side by side; each asks up to ten questions at once. Has no influence on what is made."""
+    workers: int = Field(default=1, ge=1)
+    """Processes that environments are built in; 1: this one. More are used only where the embedded offline model does
+    all of it, within no limit on calls or tokens. Has no influence on what is made."""
 
     @model_validator(mode="after")
     def _one_source(self) -> SynthSettings:
