@@ -123,6 +123,28 @@ async def test_limits_of_tokens_and_cost_are_overrun_by_one_call_at_most_one_aft
     assert meter.report().spent.calls == calls
 
 
+@pytest.mark.parametrize("price", [0.0, None])
+async def test_a_call_that_costs_nothing_known_exceeds_no_limit_on_cost(price: float | None) -> None:
+    meter = Meter(Budget(max_cost=0.0))
+    free = MeteredModel(ScriptedModel(reply(cost=price)), meter, cost_of=lambda usage: price)
+    for _ in range(3):
+        await free.complete(asking())
+    assert meter.report().spent.calls == 3
+    paid = MeteredModel(ScriptedModel(reply()), meter, cost_of=lambda usage: 0.01)
+    with pytest.raises(BudgetExhausted):
+        await paid.complete(asking())
+    assert meter.report().spent.calls == 3
+
+
+async def test_what_a_part_of_the_run_used_is_counted_with_the_rest() -> None:
+    model, meter = metered(ScriptedModel(reply()))
+    await model.complete(asking())
+    meter.count(MeterReport(roles={"judge_call": RoleUse(spent=ModelUse(calls=2, output_tokens=7, cost_usd=0.25))}))
+    assert meter.report().roles["judge_call"].spent == ModelUse(
+        calls=3, input_tokens=5, output_tokens=12, cost_usd=0.75
+    )
+
+
 @pytest.mark.parametrize("limits", [{"max_tokens": 2000}, {"max_cost": 100.0}])
 async def test_calls_side_by_side_do_not_all_pass_the_check_that_one_would_pass(limits: dict[str, Any]) -> None:
     # Each call is 1000 tokens and 50 dollars: two of them use the budget up, whoever is in flight beside them.

@@ -75,7 +75,7 @@ class Processes:
                 try:
                     answer = await process.ask(payload, on_event)
                 except EOFError:
-                    reason = await self._lose(process)
+                    reason = await self._lose(process, gone=True)
                 except BaseException:
                     await self._lose(process)
                     raise
@@ -89,9 +89,9 @@ class Processes:
         self._all.add(process)
         return process
 
-    async def _lose(self, process: _Process) -> str:
+    async def _lose(self, process: _Process, *, gone: bool = False) -> str:
         self._all.discard(process)
-        return await process.end()
+        return await process.end(gone=gone)
 
 
 class _Process:
@@ -142,11 +142,23 @@ class _Process:
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             raise EOFError from error
 
-    async def end(self) -> str:
-        """Kill it, wait for its end, and say how it ended."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), _END_S)
+    async def end(self, *, gone: bool = False) -> str:
+        """Kill it, wait for its end, and say how it ended.
+
+        Args:
+            gone: it closed its pipes, so it is ending by itself. To kill it then would reap it here, behind the back of
+                the event loop, which would never learn how it ended.
+        """
+        if not gone or not await self._has_ended():
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._has_ended()
         code = self._process.returncode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+    async def _has_ended(self) -> bool:
+        try:
+            await asyncio.wait_for(self._process.wait(), _END_S)
+        except TimeoutError:
+            return False
+        return True
