@@ -158,3 +158,54 @@ def test_a_page_that_cannot_be_written_is_refused(cli: Command, made_library: Pa
 @pytest.mark.parametrize("rest", [("0",), ("--html", "x.html")])
 def test_what_belongs_to_a_run_is_refused_elsewhere(cli: Command, made_library: Path, rest: tuple[str, ...]) -> None:
     cli("show", f"{made_library}/{ENV}", *rest).refused()
+
+
+def test_an_assessment_of_another_program_is_said_to_be_one(cli: Command, library: Path) -> None:
+    program = library / "environments" / ENV / "program.py"
+    program.write_text(program.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+    answer = cli("show", library)
+    assert "90%" not in answer.out
+    assert "out of date" in answer.out
+    assert f"envscaler assess {library}" in " ".join(answer.out.split())
+    assert "of another program" in cli("show", library / ENV).out
+    assert cli("show", library, "--json").json["environments"][0]["stale"] is True
+
+
+def test_a_broken_scenario_does_not_hide_the_rest(cli: Command, library: Path) -> None:
+    lines = library / "environments" / ENV / "scenarios.jsonl"
+    first, second = lines.read_text(encoding="utf-8").splitlines()
+    lines.write_text(f"{first[:50]}\n{second}\n", encoding="utf-8")
+    for place in (library, library / ENV, library / ENV / "0"):
+        answer = cli("show", place)
+        assert answer.code == 0
+        assert "scenarios.jsonl, line 1 is not JSON" in answer.err
+    assert cli("show", library, "--json").json["environments"][0]["scenarios"] == 1
+    played = cli("rollout", library, "--agent", "oracle", "--quiet")
+    assert played.code == 0
+    assert "scenarios.jsonl, line 1 is not JSON" in played.err
+
+
+def test_a_broken_episode_does_not_hide_the_rest(cli: Command, library: Path) -> None:
+    lines = library / "rollouts/oracle/trajectories.jsonl"
+    first, second = lines.read_text(encoding="utf-8").splitlines()
+    lines.write_text(f"{first[:50]}\n{second}\n", encoding="utf-8")
+    answer = cli("show", library / "rollouts/oracle")
+    assert answer.code == 0
+    assert "trajectories.jsonl, line 1 is not JSON" in answer.err
+    assert "1 episode," in answer.out
+    assert cli("show", library).code == 0
+    assert cli("show", library, "--html", library / "page.html").code == 0
+
+
+def test_a_run_that_was_killed_is_said_to_be_partial(cli: Command, library: Path) -> None:
+    lines = library / "rollouts/oracle/trajectories.jsonl"
+    lines.write_text(lines.read_text(encoding="utf-8").splitlines(keepends=True)[0], encoding="utf-8")
+    assert "Partial: 1 of 2 episodes asked for" in cli("show", library / "rollouts/oracle").out
+    assert "Partial" not in cli("show", library / "rollouts/noop").out
+
+
+def test_scores_of_more_than_was_asked_for_are_said_to_be_so(cli: Command, library: Path) -> None:
+    out = library / "rollouts/more"
+    assert "asked for now" not in cli("rollout", library, "--agent", "random", "--samples", 2, "--out", out).out
+    answer = cli("rollout", library, "--agent", "random", "--samples", 1, "--out", out)
+    assert "2 episodes asked for now; the scores below are of all 4 in the run" in answer.out
