@@ -6,10 +6,11 @@ TASKS ?= examples/tasks.jsonl
 LIBRARY ?= quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev quickstart check format test test-slow perf live live-test lock clean
+.PHONY: help venv dev quickstart stats check format test test-slow perf live live-test lock clean
 
 help:
 	@echo "make quickstart   make environments from 200 task texts with the embedded offline model, and show them"
+	@echo "make stats LIBRARY=…   docs/statistics.md anew from a library"
 	@echo "make test         check the code and run the tests"
 	@echo "make check        formatting, lint, types, import layers"
 	@echo "make test-slow    the tests that take minutes"
@@ -35,6 +36,9 @@ dev: $(VENV)/.installed-dev
 
 quickstart: venv
 	$(BIN)/python examples/quickstart.py --library $(LIBRARY)
+
+stats: venv
+	$(BIN)/envscaler stats $(LIBRARY) --out docs/statistics.md
 
 check: dev
 	$(BIN)/ruff format --check src tests examples perf

@@ -124,6 +124,24 @@ def register(app: typer.Typer) -> None:
                 rich_help_panel=_DISCOVERY,
             ),
         ] = None,
+        keep_equal_structures: Annotated[
+            bool,
+            typer.Option(
+                "--keep-equal-structures",
+                help="Keep environments whose programs differ only in names from an earlier one's.",
+                rich_help_panel=_DISCOVERY,
+            ),
+        ] = False,
+        workers: Annotated[
+            int | None,
+            typer.Option(
+                "--workers",
+                min=1,
+                metavar="N",
+                help="Processes that build with the offline model; else as many as there are usable cores. "
+                "The result is the same with any number.",
+            ),
+        ] = None,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
@@ -131,6 +149,7 @@ def register(app: typer.Typer) -> None:
         if (tasks is None) == (descriptions is None):
             raise UsageError("give either a file of TASKS or --descriptions FILE")
         from envscaler.cli.asking import ask_models, check_models
+        from envscaler.engine import usable_cores
         from envscaler.store import LibraryStore, read_descriptions, read_tasks
         from envscaler.synth import SynthSettings, run_synth
 
@@ -149,6 +168,8 @@ def register(app: typer.Typer) -> None:
             language=language.value,
             similarity=similarity,
             clusters=clusters,
+            keep_equal_structures=keep_equal_structures,
+            workers=workers or usable_cores(),
         )
 
         async def work(opened: Models, prompts: Prompts, progress: Reporter) -> SynthReport:

@@ -45,7 +45,8 @@ def register(app: typer.Typer) -> None:
             raise UsageError(f"{out}: name a file that ends in .md or .html")
         store = LibraryStore.open(library)
         problems: list[str] = []
-        statistics = statistics_of(library.resolve().name, _environments(store, problems))
+        provenance = store.read_index().provenance
+        statistics = statistics_of(library.resolve().name, _environments(store, problems), provenance)
         warn(problems)
         if out is not None:
             line = f"envscaler stats {library} --out {out}"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +61,8 @@ class Statistics(Record):
     """Pairs of environments whose programs differ only in names."""
     without_structure: tuple[str, ...] = ()
     """Environments whose programs cannot be read."""
+    made_by: tuple[str, ...] = ()
+    """The commands that made the library, as it tells itself."""
 
 
 class _Counts:
@@ -81,12 +84,17 @@ class _Counts:
         )
 
 
-def statistics_of(library: str, environments: Iterable[tuple[EnvSkeleton, Iterable[Scenario]]]) -> Statistics:
+def statistics_of(
+    library: str,
+    environments: Iterable[tuple[EnvSkeleton, Iterable[Scenario]]],
+    provenance: Mapping[str, Any] | None = None,
+) -> Statistics:
     """The statistics of a library.
 
     Args:
         library: what it is called.
         environments: each with its scenarios, streamed.
+        provenance: what library.json says of its origin.
 
     Source: the figures that the paper states are those of its section on statistics of the 191 environments.
     """
@@ -114,7 +122,19 @@ def statistics_of(library: str, environments: Iterable[tuple[EnvSkeleton, Iterab
         languages=dict(sorted(languages.items(), key=lambda entry: (-entry[1], entry[0]))),
         equal=equal,
         without_structure=tuple(broken),
+        made_by=tuple(_told(command) for command in (provenance or {}).get("commands", ())),
     )
+
+
+def _told(command: Mapping[str, Any]) -> str:
+    """One command of the provenance in a few words."""
+    settings = command.get("settings") or {}
+    parts = [f"{command.get('command', 'unknown')} of {command.get('source') or 'what was there'}"]
+    if settings.get("limit") is not None:
+        parts.append(f"the first {settings['limit']} of it")
+    parts += [f"{name} {settings[name]}" for name in ("scenarios", "rounds", "seed") if name in settings]
+    models = sorted(set((command.get("models") or {}).values()))
+    return ", ".join([*parts, *([f"models {' and '.join(models)}"] if models else [])])
 
 
 def _count_environment(skeleton: EnvSkeleton, counts: _Counts) -> None:

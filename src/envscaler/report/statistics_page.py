@@ -31,9 +31,11 @@ def markdown(statistics: Statistics, command: str) -> str:
     lines = [
         "# Statistics",
         "",
-        f"The library `{statistics.library}` beside the 191 environments of the paper (arXiv 2601.05808); a dash where",
-        f"the paper states nothing. A single number counts the library as a whole. Made by `{command}`.",
+        f"The library `{statistics.library}` beside the 191 environments of the paper (arXiv 2601.05808); a dash where "
+        f"the paper states nothing. A number without a median counts the library as a whole. The table was made by "
+        f"`{command}`.",
         "",
+        *(f"The library was made by {told}.\n" for told in statistics.made_by),
         f"| {' | '.join(HEADINGS)} |",
         f"|---|{'---:|' * 4}---|",
         *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows_of(statistics)),
@@ -51,11 +53,13 @@ def page(statistics: Statistics, command: str) -> str:
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows_of(statistics)
     )
     notes = "\n".join(f"<p>{escape(note.replace('`', ''))}</p>" for note in _notes(statistics) if note)
+    made_by = "\n".join(f"<p>The library was made by {escape(told)}.</p>" for told in statistics.made_by)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Statistics of {escape(statistics.library)}</title><style>{style}</style></head>
 <body><main><h1>Statistics of {escape(statistics.library)}</h1>
 <p>Beside the 191 environments of the paper (arXiv 2601.05808). Made by <code>{escape(command)}</code>.</p>
+{made_by}
 <table><thead><tr>{head}</tr></thead><tbody>
 {body}
 </tbody></table>
