@@ -1,4 +1,4 @@
-"""Prints what stepping, planning and asking cost here, beside the authors' way of stepping, re-enacted."""
+"""Prints what stepping, planning, asking and synthesis cost here, beside the authors' way of stepping, re-enacted."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from envscaler.roles.ask import ask
 from envscaler.roles.role import Prompts
 from envscaler.sandbox import BlockingSandbox, Program
 from perf.desk import LendingDesk, calls_of, state_of
+from perf.synthesis import side_by_side
 
 PROGRAM = Program(source=Path(__file__).with_name("desk.py").read_text(encoding="utf-8"), class_name="LendingDesk")
 SIZES = {"about 4 KB": 24, "about 220 KB": 1300}
@@ -111,6 +112,20 @@ def asking(count: int) -> Clock:
     return clock
 
 
+def synthesis_table() -> Table:
+    """`synth` without a model on the first example tasks, with one process and with all cores."""
+    table = Table("synth, processes", "environments", "s each, wall", "s each, CPU", "peak MB, all together", box=None)
+    one, all_cores = side_by_side(limit=60, scenarios=5)
+    for run in (one, all_cores):
+        peak = "" if run.peak_mb is None else f"{run.peak_mb:.0f}"
+        each = run.environments or 1
+        table.add_row(
+            str(run.workers), str(run.environments), f"{run.wall_s / each:.2f}", f"{run.cpu_s / each:.2f}", peak
+        )
+    table.add_row("one ÷ all cores", "", f"{one.wall_s / all_cores.wall_s:.1f}×", f"{one.cpu_s / all_cores.cpu_s:.1f}×")
+    return table
+
+
 def main() -> None:
     """Measure and print."""
     console = Console(width=110)
@@ -132,6 +147,7 @@ def main() -> None:
     plans, asked = planning(100), asking(500)
     console.print(f"offline model, one scenario (state, task, plan): {plans.cpu_s / 100 * 1e3:.1f} ms CPU")
     console.print(f"one question in a role, scripted model: {asked.cpu_s / 500 * 1e3:.2f} ms CPU")
+    console.print(synthesis_table())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     console.print(f"peak memory of this process: {peak:.0f} MiB")
 

@@ -53,8 +53,8 @@ class Processes:
     async def aclose(self) -> None:
         """End all processes, those in a call too; idempotent."""
         processes, self._all = self._all, set()
-        self._idle.clear()
-        await asyncio.gather(*(process.end() for process in processes))
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(process.end(gone=process in idle) for process in processes))
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -146,9 +146,10 @@ class _Process:
         """Kill it, wait for its end, and say how it ended.
 
         Args:
-            gone: it closed its pipes, so it is ending by itself. To kill it then would reap it here, behind the back of
-                the event loop, which would never learn how it ended.
+            gone: it is in no call, or has closed its pipes, so it ends by itself. To kill it then would reap it here,
+                behind the back of the event loop, which would never learn how it ended.
         """
+        self._to.close()
         if not gone or not await self._has_ended():
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

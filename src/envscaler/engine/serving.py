@@ -48,6 +48,14 @@ def body_of(stream: BinaryIO) -> bytes:
     return body
 
 
+class _Waiting:
+    """Calls that have come and are not begun; an empty one says that no more will come."""
+
+    def __init__(self) -> None:
+        self.calls: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.busy = False
+
+
 def main() -> None:
     """Serve on standard input and output."""
     calls = sys.stdin.buffer
@@ -60,7 +68,7 @@ def main() -> None:
         answers.flush()
 
     name, argument = pickle.loads(body_of(calls))
-    waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    waiting = _Waiting()
     threading.Thread(target=_receive, args=(calls, waiting), daemon=True).start()
     try:
         asyncio.run(_serve(name, argument, waiting, send))
@@ -68,21 +76,25 @@ def main() -> None:
         send("failed", traceback.format_exc())
 
 
-async def _serve(name: str, argument: Any, waiting: queue.SimpleQueue[bytes], send: Callable[..., None]) -> None:
+async def _serve(name: str, argument: Any, waiting: _Waiting, send: Callable[..., None]) -> None:
     module, _, attribute = name.partition(":")
     service: Service = getattr(importlib.import_module(module), attribute)
     async with service(argument) as serve:
         send("ready")
-        while True:
+        while body := await asyncio.to_thread(waiting.calls.get):
+            waiting.busy = True
             # Not in the thread that receives: unpickling imports modules, and the service is importing them too.
-            payload = pickle.loads(await asyncio.to_thread(waiting.get))
-            send("answer", await serve(payload, lambda event: send("event", event)))
+            send("answer", await serve(pickle.loads(body), lambda event: send("event", event)))
+            waiting.busy = False
 
 
-def _receive(calls: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
+def _receive(calls: BinaryIO, waiting: _Waiting) -> None:
     while True:
         try:
-            waiting.put(body_of(calls))
+            waiting.calls.put(body_of(calls))
         except EOFError:
-            # At once and without any clean-up: there is nobody left who wants the answer.
-            os._exit(0)
+            if waiting.busy:
+                # At once and without any clean-up: there is nobody left who wants the answer.
+                os._exit(0)
+            waiting.calls.put(b"")
+            return

@@ -1,0 +1,126 @@
+"""What `synth` costs with the offline model: in one process and in one for each core, with all processes added up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from envscaler.engine import usable_cores
+from envscaler.models import ModelSettings, open_models
+from envscaler.roles.role import Prompts
+from envscaler.synth import SynthSettings, run_synth
+
+TASKS = Path(__file__).parents[1] / "examples" / "tasks.jsonl"
+_LOOK_EVERY_S = 0.5
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run."""
+
+    workers: int
+    environments: int
+    scenarios: int
+    wall_s: float
+    cpu_s: float
+    """Of this process and of all that it started, user and system."""
+    peak_mb: float | None
+    """Memory of all processes together, shared pages counted once; None where the system does not tell."""
+
+
+def measure(tasks: Path, limit: int, scenarios: int, workers: int) -> Measured:
+    """Make a library from the first `limit` tasks."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = SynthSettings(
+            tasks=tasks, library=Path(folder) / "library", limit=limit, scenarios=scenarios, workers=workers
+        )
+
+        async def run() -> tuple[int, int]:
+            async with open_models(ModelSettings()) as models:
+                report = await run_synth(settings, models, Prompts())
+            return len(report.environments), report.funnel.scenarios
+
+        with _MemoryWatch() as memory:
+            wall, cpu = time.perf_counter(), _cpu()
+            environments, made = asyncio.run(run())
+            wall, cpu = time.perf_counter() - wall, _cpu() - cpu
+    return Measured(workers, environments, made, wall, cpu, memory.peak_mb)
+
+
+def _cpu() -> float:
+    uses = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
+    return sum(use.ru_utime + use.ru_stime for use in uses)
+
+
+class _MemoryWatch:
+    """Looks from time to time how much memory this process and all below it take."""
+
+    def __init__(self) -> None:
+        self.peak_mb: float | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> _MemoryWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(_LOOK_EVERY_S):
+            now = sum(filter(None, map(_proportional_kb, _family(os.getpid())))) / 1024
+            if now:
+                self.peak_mb = max(self.peak_mb or 0.0, now)
+
+
+def _family(root: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it has ended since
+        children.setdefault(parent, []).append(int(folder.name))
+    family = [root]
+    for pid in family:
+        family += children.get(pid, [])
+    return family
+
+
+def _proportional_kb(pid: int) -> int | None:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), None)
+
+
+def main() -> None:
+    """Print one run as JSON; called once for each number of workers, so that no run finds what another one cached."""
+    limit, scenarios, workers = map(int, sys.argv[1:4])
+    print(json.dumps(vars(measure(TASKS, limit, scenarios, workers))))
+
+
+def side_by_side(limit: int, scenarios: int) -> tuple[Measured, Measured]:
+    """One process and one for each usable core, each in an interpreter of its own."""
+
+    def run(workers: int) -> Measured:
+        command = [sys.executable, "-m", "perf.synthesis", str(limit), str(scenarios), str(workers)]
+        return Measured(**json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+
+    return run(1), run(usable_cores())
+
+
+if __name__ == "__main__":
+    main()
