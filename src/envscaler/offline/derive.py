@@ -67,7 +67,7 @@ _PEOPLE = {"practitioner", "instructor", "technician", "therapist"}
 _RESERVED = {"self", "copy", "date", "datetime", "timedelta", "wanted", "part", "now", "today", "it", "state", "data"}
 
 
-@lru_cache(maxsize=5_000)
+@lru_cache(maxsize=256)
 def derive(reading: Reading) -> Blueprint:
     """The environment around the thing that a task is about.
 

@@ -125,7 +125,7 @@ def _occurring(keywords: tuple[str, ...], text: str) -> int:
     return count
 
 
-@lru_cache(maxsize=5_000)
+@lru_cache(maxsize=256)
 def _blueprint_of(reading: Reading, text: str) -> Blueprint:
     if reading.spoken is not None:
         found = _chinese_domain(reading, text)
@@ -146,7 +146,7 @@ DOMAIN_WORDS = 3
 """So many keywords of a domain in one task point to it, whatever the task's own thing is."""
 
 
-@lru_cache(maxsize=5_000)
+@lru_cache(maxsize=256)
 def blueprint_for(description: EnvDescription, seed_tasks: tuple[str, ...]) -> Blueprint | None:
     """The blueprint behind a description: a domain of that name, else that of the first seed task, else what the
     description's own words give. None where the environment is not one that the offline model would have described."""

@@ -47,7 +47,7 @@ class Container:
     """The literal that it is set to; None also when it is no literal."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def parsed(source: str) -> ast.Module:
     """The syntax tree of a program; shared, so not to be changed.
 
