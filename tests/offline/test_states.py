@@ -12,6 +12,7 @@ from envscaler.offline.design import entities_of
 from envscaler.offline.domains import domains
 from envscaler.offline.expression import CLOCK, Scope, evaluate
 from envscaler.offline.interpret import is_moment
+from envscaler.offline.standing_rules import Unique, limits_kept, uniques
 from envscaler.offline.states import make_state
 from envscaler.program import state_faults
 from envscaler.state import State, canonical, encode
@@ -49,7 +50,11 @@ def assert_legal(blueprint: Blueprint, state: State) -> None:
     for entity in blueprint.created:
         numbers = [int(key.rsplit("-", 1)[1]) for key in state[entity.container]]
         assert state[entity.counter] > max(numbers, default=0)
-    for invariant in blueprint.invariants:
+    for unique in uniques(blueprint):
+        rows = state[blueprint.entity(unique.entity).container].values()
+        among = [row for row in rows if evaluate(unique.among, scope.with_it(unique.entity, row))]
+        assert len({repr([row[name] for name in unique.fields]) for row in among}) == len(among), unique
+    for invariant in (*blueprint.invariants, *limits_kept(blueprint)):
         for row in state[blueprint.entity(invariant.entity).container].values():
             assert evaluate(invariant.holds, scope.with_it(invariant.entity, row)), invariant.rule
 
@@ -119,3 +124,14 @@ def test_records_at_limits_near_twins_and_every_status_occur(tool_library: Bluep
     assert twins > 10
     assert every_status > 30
     assert len(sizes) > 2
+
+
+def test_what_no_call_may_double_or_exceed_no_state_holds_and_gates_are_left_alone() -> None:
+    bank = next(blueprint for blueprint in domains() if blueprint.slug == "retail-bank")
+    assert uniques(bank) == (Unique("Card", ("account_id", "kind"), "it.status != 'destroyed'"),)
+    (limit,) = limits_kept(bank)
+    assert limit.entity == "Customer"
+    assert limit.holds == "count(Account, it.customer_id == customer.id and it.status != 'closed') <= 3"
+    # A rule of a shop's returns reads orders and makes none: it says nothing of states.
+    shop = next(blueprint for blueprint in domains() if blueprint.slug == "online-shop-orders")
+    assert {unique.entity for unique in uniques(shop)} == {"OrderLine", "ProductReturn"}

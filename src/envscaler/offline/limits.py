@@ -15,6 +15,7 @@ from typing import Protocol
 from envscaler.offline.blueprint import Blueprint, EntityPlan
 from envscaler.offline.expression import parse
 from envscaler.offline.labels import Row
+from envscaler.offline.standing_rules import conjuncts
 from envscaler.state import JsonValue
 
 _MOST_ADDED = 3
@@ -70,7 +71,7 @@ def _limits(blueprint: Blueprint) -> Iterator[_CountLimit | _ValueLimit]:
     for operation in blueprint.operations:
         records = {param.name: param.ref for param in operation.params if param.ref is not None}
         for requirement in operation.requires:
-            for node in _conjuncts(parse(requirement.when)):
+            for node in conjuncts(parse(requirement.when)):
                 match node:
                     case ast.Compare(
                         left=ast.Call(func=ast.Name(id="count"), args=[ast.Name(id=counted), where]),
@@ -88,18 +89,12 @@ def _limits(blueprint: Blueprint) -> Iterator[_CountLimit | _ValueLimit]:
                         yield _ValueLimit(records[variable], field, value)
 
 
-def _conjuncts(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-        return [part for value in node.values for part in _conjuncts(value)]
-    return [node]
-
-
 def _count_limit(
     records: dict[str, str], counted: str, where: ast.expr, right: ast.expr, beyond: int
 ) -> _CountLimit | None:
     target = reference = ""
     fixed: list[tuple[str, JsonValue]] = []
-    for node in _conjuncts(where):
+    for node in conjuncts(where):
         match node:
             case ast.Compare(
                 left=ast.Attribute(value=ast.Name(id="it"), attr=field),

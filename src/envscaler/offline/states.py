@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import count
 from random import Random
 from typing import Literal
 
@@ -16,6 +17,7 @@ from envscaler.offline.blueprint import Blueprint, EntityPlan, FieldPlan, Invari
 from envscaler.offline.expression import CLOCK, Scope, evaluate, parse
 from envscaler.offline.labels import Row, names_value, path_value
 from envscaler.offline.limits import press
+from envscaler.offline.standing_rules import Unique, limits_kept, uniques
 from envscaler.offline.values import PLACEHOLDER, Maker, plain
 from envscaler.offline.wording import telling_words, wording
 from envscaler.state import JsonValue, State
@@ -23,7 +25,7 @@ from envscaler.state import JsonValue, State
 Purpose = Literal["assessment", "scenario"]
 
 _ROUNDS = 12
-"""Attempts at mending records that break an invariant; the last ones drop them."""
+"""Attempts at mending records that break an invariant; the last ones drop some of them, later ones all."""
 
 
 def make_state(blueprint: Blueprint, *, seed: int, index: int, purpose: Purpose, clock: str | None = None) -> State:
@@ -61,18 +63,20 @@ class _Draft:
 
     def finished(self) -> State:
         for entity in self.blueprint.entities:
-            count = self.rng.randint(*entity.count)
-            decks = {field.name: deck for field in entity.fields if (deck := self._deck(field, count))}
-            for position in range(count):
+            number = self.rng.randint(*entity.count)
+            decks = {field.name: deck for field in entity.fields if (deck := self._deck(field, number))}
+            for position in range(number):
                 key = self.add(entity)
                 for name, deck in decks.items():
                     self.drawn[entity.name][key][name] = deck[position]
         press(self)
         self._settle()
-        for attempt in range(_ROUNDS):
-            broken = self._violations()
-            if not broken:
+        for attempt in count():
+            broken, doubled = self._violations(), self._doubled()
+            if not broken and not doubled:
                 break
+            for unique, key in doubled:
+                self._tell_apart(unique, key, attempt)
             for invariant, key in broken:
                 self._mend(invariant, key, attempt)
             self._settle()
@@ -212,10 +216,45 @@ class _Draft:
         scope = Scope(self.blueprint, self.state)
         return [
             (invariant, key)
-            for invariant in self.blueprint.invariants
+            for invariant in (*self.blueprint.invariants, *limits_kept(self.blueprint))
             for key, row in self.state[self.blueprint.entity(invariant.entity).container].items()
             if not _holds(invariant, scope.with_it(invariant.entity, row))
         ]
+
+    def _doubled(self) -> list[tuple[Unique, str]]:
+        """Records of which another one is there already that leaves no room for them."""
+        scope = Scope(self.blueprint, self.state)
+        out: list[tuple[Unique, str]] = []
+        for unique in uniques(self.blueprint):
+            seen: set[str] = set()
+            for key, row in self.state[self.blueprint.entity(unique.entity).container].items():
+                if evaluate(unique.among, scope.with_it(unique.entity, row)):
+                    values = repr([row[name] for name in unique.fields])
+                    if values in seen:
+                        out.append((unique, key))
+                    seen.add(values)
+        return out
+
+    def _tell_apart(self, unique: Unique, key: str, attempt: int) -> None:
+        """Change as little of a doubled record as can be; it goes where all other values are taken."""
+        entity = self.blueprint.entity(unique.entity)
+        rows = self.drawn[entity.name]
+        if key not in rows:
+            return
+        taken = {repr([row[name] for name in unique.fields]) for other, row in rows.items() if other != key}
+        choices: list[Row] = []
+        for field in entity.fields:
+            if field.name in unique.fields and field.make.derive is None:
+                known = self.drawn[field.ref] if field.ref is not None else ()
+                values = list(known) or [self._value(entity, dict(rows[key]), field) for _ in range(5)]
+                choices += [{field.name: value} for value in values]
+        self.rng.shuffle(choices)
+        free = (row for row in choices if repr([{**rows[key], **row}[name] for name in unique.fields]) not in taken)
+        change = next(free, None)
+        if change is None or attempt >= _ROUNDS:
+            self._drop(entity, key)
+        else:
+            rows[key].update(change)
 
     def _mend(self, invariant: Invariant, key: str, attempt: int) -> None:
         entity = self.blueprint.entity(invariant.entity)
