@@ -13,8 +13,9 @@ from itertools import islice
 from envscaler.offline.blueprint import EntityPlan, OperationPlan, ParamPlan
 from envscaler.offline.expression import FUNCTIONS, parse
 from envscaler.offline.goals import Evidence, Proposal, Read, Step, would_change
+from envscaler.offline.interpret import refusal
 from envscaler.offline.lookups import lookup_operations
-from envscaler.offline.selections import Filter, Relation, Selection, is_noun, noun_of, spoken
+from envscaler.offline.selections import Filter, Relation, Selection, compared, is_noun, noun_of, spoken
 from envscaler.offline.situation import Situation
 from envscaler.state import JsonValue
 
@@ -176,7 +177,11 @@ def _condition(
     general = [*_general(situation, entity, row), *ruled]
     first, second = (ruled, general) if rng.random() < _RELEVANT else (general, ruled)
     pool = first or second
-    counted = list(_counted(situation, entity, key))
+    counted = [
+        condition
+        for condition in _counted(situation, entity, key)
+        if isinstance(condition.reading, Selection) and _concerns(condition.reading.entity.name, taken, other)
+    ]
     if counted and rng.random() < (0.3 if pool else 1.0):
         return rng.choice(counted)
     told = situation.named(entity)[key].fields
@@ -186,6 +191,8 @@ def _condition(
         if is_noun(condition.field, situation.wording)
         and condition.field.name not in told
         and not _idle(condition, taken, other)
+        and _open(situation, entity, condition)
+        and _conceivable(situation, entity, key, condition, taken, other)
     ]
     if not pool:
         return None
@@ -195,6 +202,7 @@ def _condition(
         field=noun_of(condition.field, situation.wording),
         label=situation.named(entity)[key].text,
         value=spoken(situation.wording, condition.field, condition.value),
+        degree=compared(condition.field, condition.relation, situation.wording),
     )
     reads: frozenset[Read] = frozenset({(entity.name, key, condition.field.name)})
     return _Condition(text, condition.fits(row), (entity.name, key), reads)
@@ -205,6 +213,63 @@ def _idle(condition: Filter, taken: _Branch, other: _Branch | None) -> bool:
     branches = (taken, other) if other is not None else (taken,)
     return condition.relation == "is" and any(
         value == condition.value for branch in branches for value in branch.step.arguments.values()
+    )
+
+
+def _open(situation: Situation, entity: EntityPlan, condition: Filter) -> bool:
+    """Whether it could as well be otherwise: of an amount that is never less than one nobody asks if it is."""
+    return condition.relation == "is" or len(set(map(condition.fits, situation.state[entity.container].values()))) == 2
+
+
+def _concerns(counted: str, taken: _Branch, other: _Branch | None) -> bool:
+    """Whether a branch has to do with records of the kind that a condition counts."""
+    operations = [branch.step.operation for branch in (taken, other) if branch is not None]
+    return any(
+        any(part.id == counted for requirement in operation.requires for part in _names(requirement.when))
+        or any(counted in {effect.create, effect.each} for effect in operation.effects)
+        for operation in operations
+    )
+
+
+def _names(expression: str) -> list[ast.Name]:
+    return [node for node in ast.walk(parse(expression)) if isinstance(node, ast.Name)]
+
+
+def _conceivable(
+    situation: Situation,
+    entity: EntityPlan,
+    key: str,
+    condition: Filter,
+    taken: _Branch,
+    other: _Branch | None,
+) -> bool:
+    """Whether what is not done now could be done if the condition were otherwise: else the rules had decided before."""
+    rows: dict[str, dict[str, JsonValue]] = situation.state[entity.container]
+    row, name = rows[key], condition.field.name
+    if other is None and condition.fits(row):
+        return True
+    branch = other or taken
+    values = condition.field.enum or tuple(dict.fromkeys(there[name] for there in rows.values()))
+    for value in values:
+        if condition.fits({**row, name: value}) is condition.fits(row):
+            continue
+        state = {**situation.state, entity.container: {**rows, key: {**row, name: value}}}
+        refused = refusal(situation.blueprint, branch.step.operation, state, branch.step.arguments)
+        if refused is None:
+            return True
+        if refused.violated is not None and not _reads(branch, refused.violated, name):
+            return True
+    return False
+
+
+def _reads(branch: _Branch, index: int, field: str) -> bool:
+    """Whether a rule of a branch reads a field of the record that the condition is about."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == field
+        and isinstance(node.value, ast.Name)
+        and node.value.id == branch.param.name
+        for node in ast.walk(parse(branch.step.operation.requires[index].when))
     )
 
 

@@ -70,7 +70,7 @@ def enumerated(situation: Situation, operation: OperationPlan) -> Iterator[Propo
         bad = [key for key in keys if not scene.allowed[key]][: situation.rng.choice((0, 1, 1))]
         mixed = [*good, *bad]
         situation.rng.shuffle(mixed)
-        wish = scene.wish(situation.wording.listed([names[key] for key in mixed]))
+        wish = _each_one(scene, scene.wish(situation.wording.listed([names[key] for key in mixed])))
         if len(good) > 1 and wish is not None and (not bad or _evidence(scene, bad)):
             yield _proposal(scene, "group", wish, [key for key in mixed if key in good], bad, ())
 
@@ -85,18 +85,27 @@ def _said_of_one(scene: Scene, selection: Selection) -> str | None:
         wish = wording.say("find_one", rng, choice=choice, wish=wish) if wish is not None else None
     if wish is None or not selection.allowed_only:
         return wish
-    return wording.say("fallback", rng, wish=wish, noun=scene.entity.noun)
+    measure = wording.quantities.measure(scene.entity.noun)
+    return wording.say("fallback", rng, wish=wish, noun=scene.entity.noun, measure=measure)
 
 
 def _said_of_several(scene: Scene, selection: Selection) -> str | None:
     wording = scene.situation.wording
     if scene.reads_well("place_of_long"):
-        return scene.wish(selection.phrase(wording))
+        return _each_one(scene, scene.wish(selection.phrase(wording)))
     wish = scene.wish(wording.say("that_one", noun=scene.entity.noun))
     if wish is None:
         return None
     choice = selection.phrase(wording, together=True)
-    return wording.say("find_each", scene.situation.rng, choice=choice, wish=wish)
+    measure = wording.quantities.measure(scene.entity.noun)
+    return wording.say("find_each", scene.situation.rng, choice=choice, wish=wish, measure=measure)
+
+
+def _each_one(scene: Scene, wish: str | None) -> str | None:
+    """The wish, so said that a number in it is given to every record and not shared among them."""
+    if wish is None or not any(param.type in {"int", "float"} for param in scene.operation.params):
+        return wish
+    return scene.situation.wording.say("each_one", wish=wish)
 
 
 def _proposal(

@@ -112,6 +112,11 @@ def said(field: FieldPlan) -> str:
     return field.label or field.name.removesuffix("_id").replace("_", " ")
 
 
+def unit_of(field: FieldPlan, wording: Wording) -> str:
+    """The unit that is said behind a value of a field; empty where none is."""
+    return wording.quantities.unit(said(field), field.description) if field.type in {"int", "float"} else ""
+
+
 def label_paths(entity: EntityPlan) -> tuple[str, ...]:
     """The dotted paths whose values the label of an entity tells."""
     return tuple(PLACEHOLDER.findall(entity.label))

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Literal
 
 from envscaler.offline.blueprint import EntityPlan, FieldPlan
-from envscaler.offline.labels import Row, said
+from envscaler.offline.labels import Row, said, unit_of
 from envscaler.offline.wording import Wording
 from envscaler.state import JsonValue, State
 
@@ -49,6 +49,7 @@ class Filter:
             "filter_is" if self.relation == "of" else f"filter_{self.relation}",
             field=noun_of(self.field, wording),
             value=value,
+            degree=compared(self.field, self.relation, wording),
         )
 
 
@@ -132,16 +133,19 @@ class Selection:
         Args:
             together: several records as a plural, not one by one.
         """
-        if self.order is None and together:
-            return wording.say("choose_all", plural=self._group(self.entity.plural, wording))
         if self.order is None:
-            return wording.say("choose_every", noun=self._group(self.entity.noun, wording))
+            whole = wording.say("whole_group")
+            if together:
+                return wording.say("choose_all", plural=self._group(self.entity.plural, wording, whole))
+            return wording.say("choose_every", noun=self._group(self.entity.noun, wording, whole))
         many = self.order.count > 1
         extreme = wording.say(
             f"extreme_{_extreme(wording, self.order)}{'_many' if many else ''}",
             noun=self.entity.plural if many else self.entity.noun,
             field=noun_of(self.order.field, wording),
             count=wording.phrases["numbers"][self.order.count],
+            measure=wording.quantities.measure(self.entity.noun),
+            degree=compared(self.order.field, self.order.way, wording),
         )
         key = ("choose_several" if together else "choose_each") if many else "choose_one"
         if not self.filters:
@@ -150,16 +154,29 @@ class Selection:
 
     def any_phrase(self, wording: Wording) -> str:
         """The condition that there is such a record."""
-        return wording.say("condition_any", noun=self._group(self.entity.noun, wording))
+        noun, owner, filters = self.entity.noun, self._owner(), self._others(wording)
+        if owner is None or not filters:
+            return wording.say("condition_any", noun=self._group(noun, wording))
+        return wording.say("condition_any_of", noun=noun, label=owner.named, filters=filters)
 
-    def _group(self, noun: str, wording: Wording) -> str:
-        owners = [condition for condition in self.filters if condition.relation == "of" and self._only(condition)]
-        for condition in owners[:1]:
-            noun = wording.say("group_of", noun=noun, label=condition.named)
-        others = [condition.phrase(wording) for condition in self.filters if condition not in owners[:1]]
-        if others:
-            noun = wording.say("group_such", noun=noun, filters=wording.say("filter_and").join(others))
-        return noun
+    def _group(self, noun: str, wording: Wording, whole: str = "") -> str:
+        owner, filters = self._owner(), self._others(wording)
+        if owner is not None and filters:
+            return wording.say("group_of_such", noun=noun, label=owner.named, filters=filters, whole=whole)
+        if owner is not None:
+            return wording.say("group_of", noun=noun, label=owner.named, whole=whole)
+        if filters:
+            return wording.say("group_such", noun=noun, filters=filters, whole=whole)
+        return f"{whole}{noun}"
+
+    def _owner(self) -> Filter | None:
+        """The property that is said as whose the records are."""
+        return next((each for each in self.filters if each.relation == "of" and self._only(each)), None)
+
+    def _others(self, wording: Wording) -> str:
+        """The other properties as one clause."""
+        owner = self._owner()
+        return wording.say("filter_and").join(each.phrase(wording) for each in self.filters if each is not owner)
 
     def _only(self, condition: Filter) -> bool:
         """Whether no other reference could be meant by `the loans of Mei`."""
@@ -175,7 +192,13 @@ def _extreme(wording: Wording, order: Order) -> str:
 def spoken(wording: Wording, field: FieldPlan, value: JsonValue) -> str:
     """A value of a field as people write it."""
     text = wording.spoken(value, field.type)
-    return text.replace("_", " ") if field.enum is not None else text
+    return text.replace("_", " ") if field.enum is not None else text + unit_of(field, wording)
+
+
+def compared(field: FieldPlan, way: str, wording: Wording) -> str:
+    """The word by which values of a field are compared, where it depends on the field."""
+    degree = wording.quantities.degree(said(field))
+    return {"lowest": degree.least, "highest": degree.most, "below": degree.below, "above": degree.above}.get(way, "")
 
 
 def is_noun(field: FieldPlan, wording: Wording) -> bool:
@@ -216,7 +239,9 @@ def filters_of(
             known = names.get(field.ref, {})
             yield from (Filter(field, "of", value, known[value]) for value in values if value in known)
         elif field.enum is not None:
-            yield from (Filter(field, "is", value) for value in values)
+            # Reports whose form is a report.
+            told = (value for value in values if value != entity.noun)
+            yield from (Filter(field, "is", value) for value in told)
         elif field.type in {"date", *_NUMBERS}:
             relations: tuple[Relation, Relation] = ("before", "after") if field.type == "date" else ("below", "above")
             yield from chain.from_iterable(

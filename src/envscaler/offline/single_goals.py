@@ -12,6 +12,8 @@ from envscaler.offline.selections import is_noun, noun_of
 from envscaler.offline.situation import Situation
 from envscaler.state import JsonValue
 
+_SAME = ("field_twice", "field_once")
+"""Keys of the wording: where a field would be named twice, “the date is the date of B”, and what is said instead."""
 _SOURCES = 8
 """Records that are looked at for a value."""
 
@@ -79,10 +81,12 @@ def looked_up(situation: Situation, operation: OperationPlan) -> Iterator[Propos
             if key in taken or value == arguments[parameter] or not situation.allowed(operation, changed):
                 continue
             place: Place = (entity.name, key, field.name)
-            text = situation.wording.say(
-                "field_of", field=noun_of(field, situation.wording), label=situation.named(entity)[key].text
-            )
+            called, label = noun_of(field, situation.wording), situation.named(entity)[key].text
+            text = situation.wording.say("field_of", field=called, label=label)
             wish = situation.wish(operation, phrase, changed, {param.name: text})
+            if wish is not None:
+                for twice, once in zip(*map(situation.wording.phrases.__getitem__, _SAME), strict=True):
+                    wish = wish.replace(twice.format(field=called, text=text), once.format(field=called, label=label))
             if wish is not None:
                 step = Step(operation, changed, {parameter: place})
                 records = (*situation.records(step), (entity.name, key))

@@ -17,6 +17,7 @@ from typing import Any
 
 from envscaler.offline.blueprint import FieldType
 from envscaler.offline.files import load_yaml
+from envscaler.offline.quantities import Quantities, quantities
 from envscaler.state import JsonValue
 
 _IDEOGRAPHS = "\u4e00-\u9fff\u3400-\u4dbf"
@@ -29,6 +30,7 @@ class Wording:
     """The sentences of one language."""
 
     phrases: Mapping[str, tuple[str, ...]]
+    quantities: Quantities
 
     def say(self, key: str, rng: Random | None = None, /, **values: object) -> str:
         """A sentence, the first of its variants unless `rng` draws one, with its gaps filled."""
@@ -46,7 +48,7 @@ class Wording:
             text = self.say("date", day=day.day, month=self.phrases["months"][day.month - 1], year=day.year)
             return text if kind == "date" else self.say("moment", date=text, time=value[11:16])
         if isinstance(value, float):
-            return str(int(value)) if value == int(value) else f"{value:.2f}"
+            return str(int(value)) if value == int(value) else self.say("fraction", value=value)
         return str(value)
 
     def listed(self, parts: list[str]) -> str:
@@ -90,7 +92,7 @@ def _languages() -> dict[str, Wording]:
             phrases.setdefault(language, {}).update(
                 {key: (text,) if isinstance(text, str) else tuple(map(str, text)) for key, text in said.items()}
             )
-    return {language: Wording(said) for language, said in phrases.items()}
+    return {language: Wording(said, quantities(language)) for language, said in phrases.items()}
 
 
 def _read(file: str) -> dict[str, Any]:
