@@ -17,6 +17,7 @@ from envscaler.offline.interpret import refusal
 from envscaler.offline.lookups import lookup_operations
 from envscaler.offline.selections import Filter, Relation, Selection, compared, is_noun, noun_of, spoken
 from envscaler.offline.situation import Situation
+from envscaler.offline.standing_rules import conjuncts
 from envscaler.state import JsonValue
 
 _RELEVANT = 0.7
@@ -287,7 +288,7 @@ _RELATIONS: dict[type[ast.cmpop], tuple[Relation, int]] = {
 def _ruled(entity: EntityPlan, branch: _Branch) -> Iterator[Filter]:
     """Conditions that a branch's own rules compare a field of the record with."""
     for requirement in branch.step.operation.requires:
-        for node in _conjuncts(parse(requirement.when)):
+        for node in conjuncts(parse(requirement.when)):
             match node:
                 case ast.Compare(
                     left=ast.Attribute(value=ast.Name(id=name), attr=attribute),
@@ -304,12 +305,6 @@ def _ruled(entity: EntityPlan, branch: _Branch) -> Iterator[Filter]:
                         yield Filter(field, relation, value + added)
 
 
-def _conjuncts(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-        return [part for value in node.values for part in _conjuncts(value)]
-    return [node]
-
-
 def _general(situation: Situation, entity: EntityPlan, row: dict[str, JsonValue]) -> Iterator[Filter]:
     """Conditions on any field of the record, one step from being otherwise."""
     for field in entity.fields:
@@ -320,15 +315,22 @@ def _general(situation: Situation, entity: EntityPlan, row: dict[str, JsonValue]
             for other in (value, *situation.rng.sample(field.enum, min(2, len(field.enum)))):
                 yield Filter(field, "is", other)
         elif field.type == "int":
-            yield from (Filter(field, "below", value + step) for step in (0, 1) if value + step > 0)
-            yield from (Filter(field, "above", value - step) for step in (0, 1) if value - step >= 0)
+            step = _step(value)
+            yield from (Filter(field, "below", value + more) for more in (0, step) if value + more > 0)
+            yield from (Filter(field, "above", value - less) for less in (0, step) if value - less >= 0)
         elif field.type == "float":
-            whole = float(int(value))
-            yield from (Filter(field, "above", amount) for amount in (whole, whole + 1))
+            step = _step(int(value))
+            lower = float(int(value) // step * step)
+            yield from (Filter(field, "above", amount) for amount in (lower, lower + step))
         elif field.type == "date":
             yield Filter(field, "before", value)
             yield Filter(field, "before", FUNCTIONS["add_days"](value, 1))
             yield Filter(field, "after", FUNCTIONS["add_days"](value, -1))
+
+
+def _step(value: int) -> int:
+    """The step in which people count such a number: nobody asks whether 700 is below 701."""
+    return next(step for step in (100, 50, 10, 5, 1) if value % step == 0 and value > 2 * step or step == 1)
 
 
 def _counted(situation: Situation, entity: EntityPlan, key: str) -> Iterator[_Condition]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from envscaler.offline.blueprint import Blueprint, EntityPlan, FieldPlan
-from envscaler.offline.labels import label, names, said
+from envscaler.offline.labels import label, names, said, unit_of
 from envscaler.offline.wording import Wording
 from envscaler.state import JsonValue, State
 
@@ -73,7 +73,9 @@ class Difference:
     def spoken(self, field: FieldPlan, value: JsonValue) -> str:
         """The value of a field; a reference by what it names."""
         if field.ref is None:
-            return self.wording.spoken(value, field.type)
+            free_text = field.type == "str" and field.enum is None and isinstance(value, str)
+            plain = self.wording.spoken(value, field.type) + unit_of(field, self.wording)
+            return self.wording.say("quoted", text=plain) if free_text else plain
         target = self.blueprint.entity(field.ref)
         if self.is_new(field, value):
             return self.wording.say("check_new_record", noun=target.noun)

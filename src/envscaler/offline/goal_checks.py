@@ -5,12 +5,13 @@ Created records are known by their contents, since their ids depend on the order
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 from envscaler.offline.blueprint import EntityPlan, FieldPlan
 from envscaler.offline.check_code import check, condition
 from envscaler.offline.difference import Change, Difference
-from envscaler.offline.labels import said
+from envscaler.offline.labels import said, unit_of
+from envscaler.offline.selections import noun_of
 from envscaler.scenario import Check
 from envscaler.state import JsonValue
 
@@ -18,6 +19,13 @@ _ONE_BY_ONE = 3
 """Records with the same change that get a check each; more get one together."""
 _VALUES = 4
 """Values that describe a new record."""
+
+
+def _groups(changes: list[Change], key: Callable[[Change], Hashable]) -> list[list[Change]]:
+    groups: dict[Hashable, list[Change]] = {}
+    for change in changes:
+        groups.setdefault(key(change), []).append(change)
+    return list(groups.values())
 
 
 class GoalChecks:
@@ -35,14 +43,49 @@ class GoalChecks:
             for key in before:
                 if key not in after:
                     yield self._deleted(entity, key)
-        groups: dict[tuple[str, str, str], list[Change]] = {}
-        for change in self._difference.changes:
-            groups.setdefault((change.entity.name, change.field.name, repr(change.value)), []).append(change)
-        for group in groups.values():
+        changes = self._difference.changes
+        shifted: set[int] = set()
+        for shift in _groups(changes, lambda change: (change.entity.name, change.field.name, self._shift(change))):
+            step = self._shift(shift[0])
+            if len(shift) > _ONE_BY_ONE and step is not None and len({change.value for change in shift}) > 1:
+                shifted.update(map(id, shift))
+                yield self._shifted(shift, step)
+        single = [change for change in changes if id(change) not in shifted]
+        for group in _groups(single, lambda change: (change.entity.name, change.field.name, repr(change.value))):
             if len(group) > _ONE_BY_ONE:
                 yield self._changed_many(group)
             else:
                 yield from map(self._changed, group)
+
+    def _shift(self, change: Change) -> float | None:
+        """By how much a number went up."""
+        before = self._difference.initial[change.entity.container][change.key][change.field.name]
+        if change.field.type not in {"int", "float"} or before is None or change.value is None:
+            return None
+        return round(float(change.value - before), 2)
+
+    def _shifted(self, group: list[Change], step: float) -> Check:
+        """One check of numbers that moved together: what comes behind an order, or a rise for all."""
+        first = group[0]
+        wording = self._difference.wording
+        description = wording.say(
+            "check_risen_many" if step > 0 else "check_fallen_many",
+            field=noun_of(first.field, wording),
+            count=len(group),
+            plural=first.entity.plural,
+            value=wording.spoken(abs(step), "float") + unit_of(first.field, wording),
+        )
+        tests = {change.key: change.value for change in group}
+        body = [
+            f"rows = final_state.get({first.entity.container!r}) or {{}}",
+            f"for key, wanted in {tests!r}.items():",
+            "    row = rows.get(key)",
+            f"    got = row.get({first.field.name!r}) if isinstance(row, dict) else None",
+            "    if not isinstance(got, (int, float)) or abs(got - wanted) >= 0.005:",
+            "        return False",
+            "return True",
+        ]
+        return check(description, body)
 
     def _created(self, entity: EntityPlan, record: dict[str, JsonValue]) -> Check:
         values = [
@@ -122,8 +165,8 @@ class GoalChecks:
             description = self._difference.wording.say("check_emptied", field=said(change.field), record=record)
         else:
             description = self._difference.wording.say(
-                self._asking_for(change.field),
-                field=said(change.field),
+                self._asking_for(change),
+                field=self._called(change.field),
                 record=record,
                 value=self._difference.spoken(change.field, change.value),
             )
@@ -140,18 +183,24 @@ class GoalChecks:
         ]
         return check(description, body)
 
-    def _asking_for(self, field: FieldPlan) -> str:
+    def _called(self, field: FieldPlan) -> str:
+        """What a field is called where its value is asked for."""
+        return said(field) if field.type == "bool" else noun_of(field, self._difference.wording)
+
+    def _asking_for(self, change: Change) -> str:
         """Key of the question for a field's value."""
+        field = change.field
         if field.type == "bool":
-            return "check_changed_flag"
+            return "check_marked" if change.value else "check_unmarked"
         particle = said(field).rsplit(" ", 1)[-1] in self._difference.wording.phrases["particles"]
         return "check_changed_phrase" if particle else "check_changed"
 
     def _changed_many(self, group: list[Change]) -> Check:
         first = group[0]
+        key = self._asking_for(first) if first.field.type == "bool" else "check_changed"
         description = self._difference.wording.say(
-            "check_changed_many",
-            field=said(first.field),
+            f"{key}_many",
+            field=self._called(first.field),
             count=len(group),
             plural=first.entity.plural,
             value=self._difference.spoken(first.field, first.value),

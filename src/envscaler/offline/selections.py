@@ -110,7 +110,10 @@ class Selection:
 
     @property
     def sensible(self) -> bool:
-        """Whether no property makes the order, or another property, say nothing: `the earliest after`, not `before`."""
+        """Whether no property makes the order, or another property, say nothing: `the earliest after`, not `before`.
+
+        The highest of few whole numbers below another one is a riddle.
+        """
         names = [condition.field.name for condition in self.filters]
         if len(set(names)) < len(names):
             return False
@@ -118,7 +121,9 @@ class Selection:
             return True
         fitting = _FITTING[self.order.way]
         return all(
-            condition.field.name != self.order.field.name or condition.relation == fitting for condition in self.filters
+            condition.field.name != self.order.field.name
+            or (condition.relation == fitting and condition.field.type != "int")
+            for condition in self.filters
         )
 
     @property

@@ -135,7 +135,7 @@ def _task_text(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> 
     sentences = [
         said.say("opening", rng),
         said.say("context", rng, place=place),
-        said.say("first", rng, wish=wishes[0]),
+        said.say("first" if len(wishes) > 1 else "alone", rng, wish=wishes[0]),
     ]
     middle = list(said.phrases["next"])
     rng.shuffle(middle)
@@ -146,7 +146,7 @@ def _task_text(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> 
             sentences.append(middle[position % len(middle)].format(wish=wish))
     if plan.partly:
         sentences.append(said.say("leave_out", rng))
-    sentences.append(said.say("closing", rng))
+    sentences.append(said.say("closing_in_part" if plan.partly else "closing", rng))
     return said.joined(sentences)
 
 
