@@ -153,6 +153,8 @@ class Trajectory(Record):
     """Official scores of a benchmark."""
     recorded_reward: float | None = None
     """Reward that came with an imported episode."""
+    released: dict[str, Any] | None = None
+    """Fields of the authors' published format that have no place here, kept for lossless export."""
     error: str | None = None
     """What went wrong, for stop reasons that are failures."""
 
