@@ -24,6 +24,7 @@ from envscaler.offline.methods import method_source
 from envscaler.offline.plans import make_plan
 from envscaler.offline.reading import NounEntry, Reading, read_task
 from envscaler.offline.search import Search
+from envscaler.offline.situation import named_in
 from envscaler.offline.states import make_state
 from envscaler.offline.structure import signature
 from envscaler.offline.values import PLACEHOLDER, Maker
@@ -65,7 +66,7 @@ def assert_sound(blueprint: Blueprint, operations: set[str], *, seeds: int = 3, 
         if operation.ask and operation.name in operations:
             needed = {param.name for param in operation.params if not param.optional}
             for phrase in operation.ask:
-                assert needed <= {path.partition(".")[0] for path in PLACEHOLDER.findall(phrase)}, phrase
+                assert needed <= named_in(phrase), phrase
             more = (make_state(blueprint, seed=seed, index=seed, purpose="scenario") for seed in range(seeds, 25))
             assert any(can_be_done(blueprint, operation.name, state) for state in (*states, *more)), operation.name
 

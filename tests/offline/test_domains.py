@@ -65,7 +65,7 @@ def asked_for(blueprint: Blueprint) -> list[OperationPlan]:
 
 
 def named_in(phrase: str) -> set[str]:
-    return {path.partition(".")[0] for path in PLACEHOLDER.findall(phrase)}
+    return {re.split("[.:]", path)[0] for path in PLACEHOLDER.findall(phrase)}
 
 
 @pytest.mark.parametrize("path", ["nothing", "book.nothing", "nothing.title"])

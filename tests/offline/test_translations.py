@@ -82,7 +82,7 @@ class Comparison:
             self._same_words(first, second, place)
         elif key == "ask":
             for one, other in zip(first, second, strict=False):
-                said = set(PLACEHOLDER.findall(one)), set(PLACEHOLDER.findall(other))
+                said = [{path.partition(":")[0] for path in PLACEHOLDER.findall(text)} for text in (one, other)]
                 self._expect(said[0] == said[1], place, (one, other))
 
     def _texts(self, key: str, first: str, second: str, place: str) -> None:

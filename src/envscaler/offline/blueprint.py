@@ -216,7 +216,8 @@ class OperationPlan(Record):
     """Message template of a successful update."""
     ask: tuple[str, ...] = ()
     """How a person asks for it, as a clause in the imperative: `lend {book} to {member}`. Variables of records are
-    put in by their label, parameters by their value. Empty: never asked for in a task."""
+    put in by their label, parameters by their value; `{closed:close|reopen}` is a word for yes and one for no. A
+    plural behind a number becomes a singular where the number is 1. Empty: never asked for in a task."""
 
     @property
     def effect(self) -> Literal["query", "update"]:

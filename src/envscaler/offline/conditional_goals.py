@@ -6,7 +6,8 @@ Both branches are said, and only a query tells which of them is right.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -14,11 +15,12 @@ from envscaler.offline.blueprint import EntityPlan, OperationPlan, ParamPlan
 from envscaler.offline.expression import FUNCTIONS, parse
 from envscaler.offline.goals import Evidence, Proposal, Read, Step, would_change
 from envscaler.offline.interpret import refusal
+from envscaler.offline.labels import Row
 from envscaler.offline.lookups import lookup_operations
 from envscaler.offline.selections import Filter, Relation, Selection, compared, is_noun, noun_of, spoken
-from envscaler.offline.situation import Situation
+from envscaler.offline.situation import Arguments, Situation
 from envscaler.offline.standing_rules import conjuncts
-from envscaler.state import JsonValue
+from envscaler.state import JsonValue, State
 
 _RELEVANT = 0.7
 """How often a condition is one that a rule of one of the branches is about, where there is such a rule."""
@@ -33,9 +35,17 @@ class _Condition:
     """Something that is so or not."""
 
     text: str
+    short: str
+    """The same where the record has been named just before."""
     holds: bool
     reading: tuple[str, str] | Selection
     reads: frozenset[Read]
+
+    @property
+    def selection(self) -> Selection:
+        """The records that it is about, if it is about several."""
+        assert isinstance(self.reading, Selection)
+        return self.reading
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,9 @@ class _Branch:
     step: Step
     param: ParamPlan
     """The parameter that names the record that the condition is about."""
-    wish: str
+    text: str
+    short: str
+    """The wish where the record has been named just before."""
 
 
 def conditional(situation: Situation, operation: OperationPlan) -> Iterator[Proposal]:
@@ -74,7 +86,45 @@ def _branches(situation: Situation, operation: OperationPlan) -> Iterator[_Branc
         for arguments in situation.found(operation, phrase, most=2):
             wish = situation.wish(operation, phrase, arguments)
             if wish is not None:
-                yield _Branch(Step(operation, arguments), param, wish)
+                short = _short(situation, operation, phrase, arguments, param) or wish
+                yield _Branch(Step(operation, arguments), param, wish, short)
+
+
+def _short(
+    situation: Situation, operation: OperationPlan, phrase: str, arguments: Arguments, param: ParamPlan
+) -> str | None:
+    phrases = situation.wording.phrases
+    place = phrase.replace(f"{{{param.name}}}", "@")
+    if not situation.stands_alone(phrase, param) or any(re.search(stop, place) for stop in phrases["no_pronoun"]):
+        return None
+    entity = situation.blueprint.entity(param.ref or "")
+    pronoun = situation.wording.say(f"pronoun_{_kind(entity)}", noun=entity.noun)
+    wish = situation.wish(operation, phrase, arguments, {param.name: pronoun})
+    for long, short in zip(phrases["of_pronoun"], phrases["own"], strict=True):
+        wish = re.sub(long, short, wish) if wish is not None else None
+    return wish
+
+
+def _kind(entity: EntityPlan) -> str:
+    """Whether a record is spoken of as a person or as a thing."""
+    title = entity.field(entity.title or "")
+    return "person" if title is not None and title.make.pick == "person_names" else "thing"
+
+
+def _said(situation: Situation, key: str, /, **parts: _Branch | _Condition) -> str:
+    """A sentence with branches and a condition: the record has its name the first time, where that leaves no doubt."""
+    sentence = situation.rng.choice(situation.wording.phrases[key])
+    order = sorted(parts, key=lambda name: sentence.index(f"{{{name}}}"))
+    first = parts[order[0]]
+    # Of several records that were named just before, which one is meant could be misread.
+    clear = isinstance(first, _Condition) or (
+        len(situation.records(first.step)) == 1
+        and all(effect.create is None for effect in first.step.operation.effects)
+    )
+    if any(isinstance(part, _Condition) and isinstance(part.reading, Selection) for part in parts.values()):
+        clear = False
+    said = {name: part.short if clear and name != order[0] else part.text for name, part in parts.items()}
+    return sentence.format(**said)
 
 
 def _phrases(situation: Situation, operation: OperationPlan) -> list[str]:
@@ -111,24 +161,24 @@ def _others(situation: Situation, operation: OperationPlan, entity: EntityPlan, 
                 arguments = next(found, None)
                 wish = situation.wish(op, phrase, arguments) if arguments is not None else None
                 if arguments is not None and wish is not None:
-                    yield _Branch(Step(op, arguments), param, wish)
+                    short = _short(situation, op, phrase, arguments, param) or wish
+                    yield _Branch(Step(op, arguments), param, wish, short)
                     break
 
 
 def _between(situation: Situation, entity: EntityPlan, key: str, taken: _Branch, other: _Branch) -> Proposal | None:
-    wording, rng = situation.wording, situation.rng
     refused = not situation.allowed(other.step.operation, other.step.arguments)
     spared = would_change(situation.blueprint, other.step, situation.state)
-    if refused and rng.random() < 0.3:
+    if refused and situation.rng.random() < 0.3:
         if not spared or situation.violated(other.step.operation, other.step.arguments) is None:
             return None
-        wish = wording.say("conditional_rules", rng, then=other.wish, otherwise=taken.wish)
+        wish = _said(situation, "conditional_rules", then=other, otherwise=taken)
         return _proposal(situation, wish, taken, (entity.name, key), frozenset(), spared, (other.step,))
     condition = _condition(situation, entity, key, taken, other)
     if condition is None:
         return None
     first, second = (taken, other) if condition.holds else (other, taken)
-    wish = wording.say("conditional", rng, condition=condition.text, then=first.wish, otherwise=second.wish)
+    wish = _said(situation, "conditional", condition=condition, then=first, otherwise=second)
     return _proposal(situation, wish, taken, condition.reading, condition.reads, spared, ())
 
 
@@ -137,7 +187,7 @@ def _only_if(situation: Situation, entity: EntityPlan, key: str, taken: _Branch)
     condition = _condition(situation, entity, key, taken, None)
     if condition is None:
         return None
-    wish = situation.wording.say("only_if", situation.rng, condition=condition.text, then=taken.wish)
+    wish = _said(situation, "only_if", condition=condition, then=taken)
     if condition.holds:
         return _proposal(situation, wish, taken, condition.reading, condition.reads, frozenset(), ())
     spared = would_change(situation.blueprint, taken.step, situation.state)
@@ -181,7 +231,10 @@ def _condition(
     counted = [
         condition
         for condition in _counted(situation, entity, key)
-        if isinstance(condition.reading, Selection) and _concerns(condition.reading.entity.name, taken, other)
+        if _concerns(condition.selection.entity.name, taken, other)
+        and _conceivable(
+            situation, _otherwise_counted(situation, condition), other or taken, condition.selection.entity.name
+        )
     ]
     if counted and rng.random() < (0.3 if pool else 1.0):
         return rng.choice(counted)
@@ -193,20 +246,29 @@ def _condition(
         and condition.field.name not in told
         and not _idle(condition, taken, other)
         and _open(situation, entity, condition)
-        and _conceivable(situation, entity, key, condition, taken, other)
+        and (
+            (other is None and condition.fits(row))
+            or _conceivable(
+                situation, _otherwise(situation, entity, key, condition), other or taken, condition.field.name
+            )
+        )
     ]
     if not pool:
         return None
     condition = rng.choice(pool)
-    text = situation.wording.say(
+    wording = situation.wording
+    field = noun_of(condition.field, wording)
+    label = situation.named(entity)[key].text
+    text = wording.say(
         f"condition_{condition.relation}",
-        field=noun_of(condition.field, situation.wording),
-        label=situation.named(entity)[key].text,
-        value=spoken(situation.wording, condition.field, condition.value),
-        degree=compared(condition.field, condition.relation, situation.wording),
+        field=field,
+        label=label,
+        value=spoken(wording, condition.field, condition.value),
+        degree=compared(condition.field, condition.relation, wording),
     )
+    long, short = wording.say("field_of", field=field, label=label), wording.say(f"field_{_kind(entity)}", field=field)
     reads: frozenset[Read] = frozenset({(entity.name, key, condition.field.name)})
-    return _Condition(text, condition.fits(row), (entity.name, key), reads)
+    return _Condition(text, text.replace(long, short), condition.fits(row), (entity.name, key), reads)
 
 
 def _idle(condition: Filter, taken: _Branch, other: _Branch | None) -> bool:
@@ -236,42 +298,48 @@ def _names(expression: str) -> list[ast.Name]:
     return [node for node in ast.walk(parse(expression)) if isinstance(node, ast.Name)]
 
 
-def _conceivable(
-    situation: Situation,
-    entity: EntityPlan,
-    key: str,
-    condition: Filter,
-    taken: _Branch,
-    other: _Branch | None,
-) -> bool:
-    """Whether what is not done now could be done if the condition were otherwise: else the rules had decided before."""
-    rows: dict[str, dict[str, JsonValue]] = situation.state[entity.container]
-    row, name = rows[key], condition.field.name
-    if other is None and condition.fits(row):
-        return True
-    branch = other or taken
-    values = condition.field.enum or tuple(dict.fromkeys(there[name] for there in rows.values()))
-    for value in values:
-        if condition.fits({**row, name: value}) is condition.fits(row):
-            continue
-        state = {**situation.state, entity.container: {**rows, key: {**row, name: value}}}
+def _conceivable(situation: Situation, states: Iterable[State], branch: _Branch, word: str) -> bool:
+    """Whether what is not done now could be done in one of the states in which the condition is otherwise.
+
+    If a rule that reads what the condition is about (`word`) stands against it there too, it had decided before.
+    """
+    for state in states:
         refused = refusal(situation.blueprint, branch.step.operation, state, branch.step.arguments)
-        if refused is None:
+        if refused is None or refused.violated is None:
             return True
-        if refused.violated is not None and not _reads(branch, refused.violated, name):
+        if not _reads(branch, refused.violated, word):
             return True
     return False
 
 
-def _reads(branch: _Branch, index: int, field: str) -> bool:
-    """Whether a rule of a branch reads a field of the record that the condition is about."""
-    return any(
-        isinstance(node, ast.Attribute)
-        and node.attr == field
-        and isinstance(node.value, ast.Name)
-        and node.value.id == branch.param.name
-        for node in ast.walk(parse(branch.step.operation.requires[index].when))
-    )
+def _otherwise(situation: Situation, entity: EntityPlan, key: str, condition: Filter) -> Iterator[State]:
+    """States in which a property of a record is as the condition does not have it now."""
+    rows: dict[str, Row] = situation.state[entity.container]
+    row, name = rows[key], condition.field.name
+    for value in condition.field.enum or dict.fromkeys(there[name] for there in rows.values()):
+        changed = {**row, name: value}
+        if condition.fits(changed) is not condition.fits(row):
+            yield {**situation.state, entity.container: {**rows, key: changed}}
+
+
+def _otherwise_counted(situation: Situation, condition: _Condition) -> Iterator[State]:
+    """States in which there is no such record where there is one now, or one where there is none."""
+    selection = condition.selection
+    rows: dict[str, Row] = situation.state[selection.entity.container]
+    if condition.holds:
+        fitting = selection.fitting(situation.state)
+        left = {key: row for key, row in rows.items() if key not in fitting}
+        yield {**situation.state, selection.entity.container: left}
+    else:
+        given = {property.field.name: property.value for property in selection.filters}
+        for key, row in islice(rows.items(), 2):
+            yield {**situation.state, selection.entity.container: {**rows, key: {**row, **given}}}
+
+
+def _reads(branch: _Branch, index: int, word: str) -> bool:
+    """Whether a rule of a branch reads a field or records of an entity by that name."""
+    tree = parse(branch.step.operation.requires[index].when)
+    return any(word in {getattr(node, "attr", None), getattr(node, "id", None)} for node in ast.walk(tree))
 
 
 _RELATIONS: dict[type[ast.cmpop], tuple[Relation, int]] = {
@@ -349,4 +417,5 @@ def _counted(situation: Situation, entity: EntityPlan, key: str) -> Iterator[_Co
                 selection = Selection(other, (owned, Filter(status, "is", value)))
                 reads: frozenset[Read] = frozenset((other.name, None, column) for column in selection.columns)
                 holds = bool(selection.fitting(situation.state))
-                yield _Condition(selection.any_phrase(situation.wording), holds, selection, reads)
+                text = selection.any_phrase(situation.wording)
+                yield _Condition(text, text, holds, selection, reads)

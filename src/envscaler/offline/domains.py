@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from envscaler.errors import ProgramError
-from envscaler.offline.blueprint import Blueprint, EntityPlan, Language, OperationPlan
+from envscaler.offline.blueprint import Blueprint, EntityPlan, FieldPlan, Language, OperationPlan
 from envscaler.offline.expression import FUNCTIONS, parse
 from envscaler.offline.files import load_yaml
 from envscaler.offline.labels import label_paths, reference_field
@@ -68,14 +68,45 @@ def _unspaced(text: str) -> str:
 
 
 def _entity(plan: dict[str, Any], language: str) -> EntityPlan:
-    """An entity; only in English is a field called what it is named, elsewhere what its description says."""
+    """An entity; in English a field is called what it is named, elsewhere what its description says."""
     entity = EntityPlan.model_validate(plan)
-    if language == "en":
-        return entity
+    called = _called if language == "en" else (lambda field: field.description)
     fields = tuple(
-        field if field.label else field.model_copy(update={"label": field.description}) for field in entity.fields
+        field if field.label else field.model_copy(update={"label": called(field)}) for field in entity.fields
     )
     return entity.model_copy(update={"fields": fields})
+
+
+_MOMENTS = {
+    "begins": "start",
+    "ends": "end",
+    "expires": "expiry",
+    "valid": "expiry",
+    "due": "due",
+    "renews": "renewal",
+    "opens": "opening",
+    "closes": "closing",
+    "leaves": "departure",
+    "arrives": "arrival",
+    "handover": "handover",
+    "execute": "execution",
+    "price changed": "price change",
+    "rate changed": "rate change",
+    "licensed": "licence expiry",
+    "licence valid": "licence expiry",
+    "access": "access expiry",
+}
+
+
+def _called(field: FieldPlan) -> str | None:
+    """A noun for a day or moment whose name is none: `ends_on` is the end date, `booked_on` the date booked."""
+    match = re.fullmatch(r"(\w+)_(on|until|at)", field.name)
+    if match is None or field.type not in {"date", "datetime", "time"}:
+        return None
+    kind, said = "time" if field.type == "time" else "date", match[1].replace("_", " ")
+    if said in _MOMENTS:
+        return f"{_MOMENTS[said]} {kind}"
+    return f"{kind} {said}" if match[2] != "until" else None
 
 
 def blueprint_faults(blueprint: Blueprint) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
+
+from inflection import singularize
 
 from envscaler.offline.blueprint import Blueprint, EntityPlan, OperationPlan, ParamPlan
 from envscaler.offline.expression import CLOCK
@@ -169,20 +172,28 @@ class Situation:
         parts: dict[str, str] = {}
         for path in PLACEHOLDER.findall(phrase):
             head, _, rest = path.partition(".")
-            param = operation.param(head)
+            name, _, choice = path.partition(":")
+            param = operation.param(name if choice else head)
             if param is None or (rest and head in instead):
                 return None
             if head in instead:
                 parts[path] = instead[head]
                 continue
             value = arguments.get(tool_parameter(self.blueprint, param), param.default)
-            text = self._part(param, value, rest) if value is not None else None
+            text = self._part(param, value, rest, choice) if value is not None else None
             if text is None:
                 return None
             parts[path] = text
+            if value == 1 and param.type in {"int", "float"}:
+                phrase = re.sub(
+                    rf"(?<={re.escape(f'{{{path}}}')} )[a-z]+s\b", lambda unit: singularize(unit[0]), phrase
+                )
         return PLACEHOLDER.sub(lambda match: parts[match.group(1)], phrase)
 
-    def _part(self, param: ParamPlan, value: JsonValue, rest: str) -> str | None:
+    def _part(self, param: ParamPlan, value: JsonValue, rest: str, choice: str) -> str | None:
+        if choice:
+            yes, _, no = choice.partition("|")
+            return yes if value is True else no
         if param.ref is None:
             text = self.wording.spoken(value, param.type)
             return text.replace("_", " ") if param.enum is not None else text
@@ -196,10 +207,10 @@ class Situation:
     @staticmethod
     def stands_alone(phrase: str, param: ParamPlan) -> bool:
         """Whether a phrase names a parameter just once and as a whole."""
-        places = [path for path in PLACEHOLDER.findall(phrase) if path.partition(".")[0] == param.name]
+        places = [path for path in PLACEHOLDER.findall(phrase) if re.split("[.:]", path)[0] == param.name]
         return places == [param.name]
 
 
 def named_in(phrase: str) -> set[str]:
     """Parameters that a way of asking names."""
-    return {path.partition(".")[0] for path in PLACEHOLDER.findall(phrase)}
+    return {re.split("[.:]", path)[0] for path in PLACEHOLDER.findall(phrase)}

@@ -36,6 +36,8 @@ class Built:
     """True when an earlier run had done all of it."""
     lost: bool = False
     """True when infrastructure failed; nothing was recorded, and the next run tries again."""
+    structure: str | None = None
+    """Signature of its structure, when it was made now."""
     design: Design | None = None
     """Only where designs are all that is asked for."""
 
@@ -98,7 +100,7 @@ class Builder:
                 return Built(made.unit, lost=True)
             self._keep(made, in_library=in_library)
             self._journal.put(candidate.unit, made.unit)
-            return Built(made.unit)
+            return Built(made.unit, structure=made.structure)
         finally:
             done_with(*(stage for stage in BUILDING if self._settings.reaches(stage)))
 

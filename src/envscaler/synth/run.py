@@ -258,7 +258,7 @@ class _Run:
         unit = outcome.unit
         self.settling = self.settling and not outcome.lost
         if self.settling and unit.failed is None and self.settings.reaches("program"):
-            original = self.structures.settle(unit.env_id)
+            original = self.structures.settle(unit.env_id, outcome.structure)
             if original is not None:
                 self.originals[unit.env_id] = original
                 self.tally.repeated(unit, self.summaries[unit.env_id], original)

@@ -31,27 +31,30 @@ class Structures:
         same = self._signature(self._store.read_environment(known.same_as)) == known.signature
         return known.same_as if same else None
 
-    def settle(self, env_id: str) -> str | None:
+    def settle(self, env_id: str, signature: str | None = None) -> str | None:
         """Decide on an environment that is finished, after all that come before it; a copy leaves the library.
+
+        Args:
+            signature: that of its program where it is known; None: it is found out when it is needed.
 
         Returns:
             The environment that it is a copy of; None when it is one of its own.
         """
         original = self.original_of(env_id)
         if original is None:
-            original = self._decided(env_id)
+            original = self._decided(env_id, signature)
         if original is not None:
             # Recorded before: a kill in between leaves a copy that the next run takes out.
             self._store.remove_environment(env_id)
         return original
 
-    def _decided(self, env_id: str) -> str | None:
+    def _decided(self, env_id: str, signature: str | None) -> str | None:
         first = self._settled()
         known = self._journal.structure(env_id)
         if known is not None and known.same_as is None:
             return None
         skeleton = self._store.read_environment(env_id)
-        signature = self._signature(skeleton)
+        signature = signature or self._signature(skeleton)
         if signature is None:
             return None
         original = first.setdefault(signature, env_id)
@@ -83,7 +86,12 @@ class Structures:
         known = self._journal.structure(skeleton.id)
         if known is not None and known.env_digest == skeleton.digest:
             return known.signature
-        try:
-            return structure_signature(skeleton)
-        except ProgramError:
-            return None
+        return signature_of(skeleton)
+
+
+def signature_of(skeleton: EnvSkeleton) -> str | None:
+    """The structure of an environment; None where its program cannot be read."""
+    try:
+        return structure_signature(skeleton)
+    except ProgramError:
+        return None

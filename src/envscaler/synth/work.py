@@ -25,6 +25,7 @@ from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.settings import Stage, SynthSettings
+from envscaler.synth.structures import signature_of
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -62,6 +63,8 @@ class Made:
     assessment: Assessment | None = None
     """Also without `skeleton`: what an environment of the library failed."""
     scenarios: tuple[Scenario, ...] = ()
+    structure: str | None = None
+    """Signature of the environment's structure."""
 
 
 async def carry_out(
@@ -135,7 +138,8 @@ class _Making:
             scenarios = await self._written(skeleton, scenarios)
         use = merged(skeleton.origin.use, self._asking.use)
         skeleton = skeleton.model_copy(update={"origin": skeleton.origin.model_copy(update={"use": use})})
-        return Made(self.unit(), skeleton=skeleton, assessment=assessment, scenarios=scenarios)
+        structure = signature_of(skeleton)
+        return Made(self.unit(), skeleton=skeleton, assessment=assessment, scenarios=scenarios, structure=structure)
 
     async def _programmed(self) -> EnvSkeleton:
         work = self._work
