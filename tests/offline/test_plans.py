@@ -26,7 +26,7 @@ seeds = st.integers(0, 10_000)
 indexes = st.integers(0, 83)
 laws = settings(deadline=None, max_examples=40)
 ENGLISH = wording("en")
-PER_DOMAIN = 8
+PER_DOMAIN = 12
 
 
 def planned(blueprint: Blueprint, seed: int, index: int) -> tuple[State, Plan]:

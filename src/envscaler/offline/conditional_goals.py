@@ -304,10 +304,12 @@ def _conceivable(situation: Situation, states: Iterable[State], branch: _Branch,
     If a rule that reads what the condition is about (`word`) stands against it there too, it had decided before.
     """
     for state in states:
-        refused = refusal(situation.blueprint, branch.step.operation, state, branch.step.arguments)
-        if refused is None or refused.violated is None:
-            return True
-        if not _reads(branch, refused.violated, word):
+        try:
+            refused = refusal(situation.blueprint, branch.step.operation, state, branch.step.arguments)
+        except TypeError:
+            # With that value alone changed, another one is missing that would come with it.
+            continue
+        if refused is None or refused.violated is None or not _reads(branch, refused.violated, word):
             return True
     return False
 
@@ -398,7 +400,7 @@ def _general(situation: Situation, entity: EntityPlan, row: dict[str, JsonValue]
 
 def _step(value: int) -> int:
     """The step in which people count such a number: nobody asks whether 700 is below 701."""
-    return next(step for step in (100, 50, 10, 5, 1) if value % step == 0 and value > 2 * step or step == 1)
+    return next(step for step in (100, 50, 10, 5, 1) if (value % step == 0 and value > 2 * step) or step == 1)
 
 
 def _counted(situation: Situation, entity: EntityPlan, key: str) -> Iterator[_Condition]:
