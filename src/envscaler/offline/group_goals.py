@@ -93,7 +93,7 @@ def _said_of_several(scene: Scene, selection: Selection) -> str | None:
     wording = scene.situation.wording
     if scene.reads_well("place_of_long"):
         return _each_one(scene, scene.wish(selection.phrase(wording)))
-    wish = scene.wish(wording.say("that_one", noun=scene.entity.noun))
+    wish = scene.wish(wording.say("each_of_them", noun=scene.entity.noun))
     if wish is None:
         return None
     choice = selection.phrase(wording, together=True)

@@ -112,7 +112,7 @@ class Selection:
     def sensible(self) -> bool:
         """Whether no property makes the order, or another property, say nothing: `the earliest after`, not `before`.
 
-        The highest of few whole numbers below another one is a riddle.
+        The highest of the numbers below another one is a riddle; of days, the earliest after one is what people want.
         """
         names = [condition.field.name for condition in self.filters]
         if len(set(names)) < len(names):
@@ -122,7 +122,7 @@ class Selection:
         fitting = _FITTING[self.order.way]
         return all(
             condition.field.name != self.order.field.name
-            or (condition.relation == fitting and condition.field.type != "int")
+            or (condition.relation == fitting and condition.field.type in _MOMENTS)
             for condition in self.filters
         )
 
