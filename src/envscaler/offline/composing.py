@@ -7,6 +7,7 @@ operations. What of a template a part may rely on stands in the template's `hook
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,10 @@ class Composition:
         """The plan of the thing's, the person's or the place's entity."""
         found: Plan = next(entity for entity in self.plan["entities"] if entity["name"] == self.names[role])
         return found
+
+    def called(self, variable: str) -> str:
+        """How people name the thing of that variable: its label with the variable before each path."""
+        return re.sub(r"\{(\w)", rf"{{{variable}.\1", str(self.entity("thing")["label"]))
 
     def references(self, role: str) -> bool:
         """Whether every thing names its person or its place."""

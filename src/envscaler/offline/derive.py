@@ -23,8 +23,9 @@ from envscaler.offline.blueprint import Blueprint, EntityPlan, Language
 from envscaler.offline.composing import MOST_TOOLS, Composition, Plan
 from envscaler.offline.domains import blueprint_faults, complete
 from envscaler.offline.files import load_yaml
+from envscaler.offline.quantities import quantities
 from envscaler.offline.queries import standard_queries
-from envscaler.offline.reading import Reading, plural
+from envscaler.offline.reading import Reading, lexicon, plural
 from envscaler.offline.wording import wording
 from envscaler.offline.writing import article
 from envscaler.state import text_digest
@@ -56,14 +57,13 @@ class Noun:
     @property
     def names(self) -> str:
         """Name of the vocabulary that has names for such a place."""
-        return "person_names" if self.one in _PEOPLE else "place_names"
+        named = lexicon()["named"].items()
+        return next((vocabulary for vocabulary, places in named if self.one in places), "place_names")
 
     def __str__(self) -> str:
         return self.said
 
 
-_PEOPLE = {"practitioner", "instructor", "technician", "therapist"}
-"""Places that are people."""
 _RESERVED = {"self", "copy", "date", "datetime", "timedelta", "wanted", "part", "now", "today", "it", "state", "data"}
 
 
@@ -172,6 +172,7 @@ def _part(name: str, composition: Composition, nouns: dict[str, Noun], draw: _Dr
         f"parts/{name}",
         language,
         title=composition.entity("thing")["title"],
+        called=composition.called,
         said=composition.hooks["said"],
         live=composition.live,
         pick=own.pick,
@@ -249,6 +250,8 @@ _JINJA = Environment(
     lstrip_blocks=True,
     autoescape=False,
 )
+# `每<<thing|measure>><<thing>>`: the measure word of a noun; only Chinese templates count with them.
+_JINJA.filters["measure"] = lambda noun: quantities("zh").measure(str(noun))
 
 
 def is_composable(reading: Reading) -> bool:
