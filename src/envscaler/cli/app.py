@@ -21,8 +21,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 export_app = typer.Typer(
-    name="export", help="Write the rows that trainers read from the trajectories of a run.", no_args_is_help=True
+    name="export",
+    help="Write the rows that trainers read from the trajectories of a run, or a library in the authors' format.",
+    no_args_is_help=True,
 )
+import_app = typer.Typer(name="import", help="Make a library from what others published.", no_args_is_help=True)
 
 
 def _print_version(wanted: bool) -> None:
@@ -43,11 +46,13 @@ def _root(
 
 
 # Registered here, below `app`, in the order in which a user meets them.
-from envscaler.cli import build, doctor, play, run, show, stats  # noqa: E402
+from envscaler.cli import build, doctor, play, released, run, show, stats  # noqa: E402
 
 build.register(app)
 run.register(app, export_app)
+released.register(app, import_app, export_app)
 app.add_typer(export_app, rich_help_panel="Use")
+app.add_typer(import_app, rich_help_panel="Build")
 show.register(app)
 stats.register(app)
 play.register(app)

@@ -173,9 +173,10 @@ class AsyncToolEnv:
         await self.close()
 
     async def _run_checks(self, moment: Snapshot) -> tuple[CheckOutcome, ...]:
+        assert self._reset is not None
         return await self._sandbox.check(
             [check.source for check in self.scenario.checks],
-            initial_state=self.scenario.initial_state,
+            initial_state=self._reset.state,  # the whole state at reset, as the authors bind it
             final_state=moment.state,
             clock=moment.clock,
         )

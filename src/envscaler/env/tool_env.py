@@ -182,9 +182,10 @@ class ToolEnv:
         self.close()
 
     def _run_checks(self, moment: Snapshot) -> tuple[CheckOutcome, ...]:
+        assert self._reset is not None
         return self._sandbox.check(
             [check.source for check in self.scenario.checks],
-            initial_state=self.scenario.initial_state,
+            initial_state=self._reset.state,  # the whole state at reset, as the authors bind it
             final_state=moment.state,
             clock=moment.clock,
         )
