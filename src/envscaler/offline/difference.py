@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from envscaler.offline.blueprint import Blueprint, EntityPlan, FieldPlan
@@ -65,8 +66,10 @@ class Difference:
 
     def told(self, field: FieldPlan, value: JsonValue) -> str:
         """A field with its value; a label that already says what it names stands alone."""
+        if field.type == "bool":
+            return self.wording.say("check_created_marked" if value else "check_created_unmarked", field=said(field))
         spoken = self.spoken(field, value)
-        if field.ref is not None and said(field) in spoken:
+        if field.ref is not None and re.search(self.wording.say("names_itself", field=re.escape(said(field))), spoken):
             return spoken
         return self.wording.say("check_created_value", field=said(field), value=spoken)
 

@@ -103,9 +103,13 @@ def _said_of_several(scene: Scene, selection: Selection) -> str | None:
 
 def _each_one(scene: Scene, wish: str | None) -> str | None:
     """The wish, so said that a number in it is given to every record and not shared among them."""
-    if wish is None or not any(param.type in {"int", "float"} for param in scene.operation.params):
+    wording = scene.situation.wording
+    ahead = [scene.phrase.partition(f"{{{p.name}}}") for p in scene.operation.params if p.type in {"int", "float"}]
+    # What a number is set to cannot be shared.
+    set_to = tuple(wording.phrases["before_value"])
+    if wish is None or all(before.endswith(set_to) for before, found, _ in ahead if found):
         return wish
-    return scene.situation.wording.say("each_one", wish=wish)
+    return wording.say("each_one", wish=wish)
 
 
 def _proposal(

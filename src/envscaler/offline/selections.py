@@ -146,7 +146,7 @@ class Selection:
         many = self.order.count > 1
         extreme = wording.say(
             f"extreme_{_extreme(wording, self.order)}{'_many' if many else ''}",
-            noun=self.entity.plural if many else self.entity.noun,
+            noun=self._called(wording, many=many),
             field=noun_of(self.order.field, wording),
             count=wording.phrases["numbers"][self.order.count],
             measure=wording.quantities.measure(self.entity.noun),
@@ -156,6 +156,14 @@ class Selection:
         if not self.filters:
             return wording.say(key, extreme=extreme)
         return wording.say(f"{key}_among", extreme=extreme, plural=self._group(self.entity.plural, wording))
+
+    def _called(self, wording: Wording, *, many: bool) -> str:
+        """What the first in an order are called; where the group was named before, a language may spare the noun."""
+        noun = self.entity.plural if many else self.entity.noun
+        if not self.filters:
+            return noun
+        key = "some_among" if many else "one_among"
+        return wording.say(key, noun=noun, measure=wording.quantities.measure(self.entity.noun))
 
     def any_phrase(self, wording: Wording) -> str:
         """The condition that there is such a record."""
