@@ -19,10 +19,11 @@ from envscaler.messages import AssistantMessage, Message, ToolMessage, UserMessa
 from envscaler.offline import OfflineModel, reading_zh
 from envscaler.offline.blueprint import Blueprint
 from envscaler.offline.checks import make_checks
-from envscaler.offline.derive import derive, is_composable
+from envscaler.offline.derive import Noun, derive, fits, is_composable, part_names
 from envscaler.offline.design import class_source, entities_of, rules_of, tools_of
 from envscaler.offline.domains import domains
 from envscaler.offline.expression import CLOCK
+from envscaler.offline.files import packaged
 from envscaler.offline.interpret import interpret
 from envscaler.offline.methods import method_source
 from envscaler.offline.model import Unservable, blueprint_for, blueprint_of_task
@@ -191,6 +192,32 @@ def test_domains_of_one_language_do_not_stand_in_the_way_of_the_other() -> None:
     for chinese in domains("zh"):
         description = EnvDescription(summary=chinese.summary, introduction=chinese.introduction)
         assert blueprint_for(description, ("Please lend the book to Ida.",)) is chinese
+
+
+NOUN = re.compile(r"- name: (\w+)\n\s+noun: ([\u4e00-\u9fff]+)\n")
+
+
+@cache
+def records_of(*path: str) -> dict[str, str]:
+    """What a template or a part calls the records that it brings itself, by the name of their entity."""
+    return dict(NOUN.findall(packaged("templates", "zh", *path[:-1], f"{path[-1]}.yaml")))
+
+
+def test_nothing_in_an_environment_is_called_like_something_else_in_it() -> None:
+    for noun in reading_zh.nouns():
+        reading = reading_zh.read_words(noun)
+        assert reading is not None
+        assert reading.spoken is not None
+        said = {Noun(reading.thing).Name: reading.spoken.thing}
+        said |= {Noun(reading.entry.person).Name: reading.spoken.person}
+        said |= {Noun(reading.entry.place).Name: reading.spoken.place}
+        assert len(set(said.values())) == len(said), noun
+        template = reading.entry.template
+        parts = [part for part in part_names("zh") if fits(part, template)]
+        for records in (records_of(template), *(records_of("parts", part) for part in parts)):
+            # A part does not join an environment that has its records already.
+            alike = set(said.values()) & set(records.values()) if not said.keys() & records.keys() else set()
+            assert not alike, f"{noun}: {alike}"
 
 
 def said_in(blueprint: Blueprint) -> Iterator[str]:
