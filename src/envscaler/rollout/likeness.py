@@ -17,10 +17,10 @@ from envscaler.state import JsonValue, canonical, encode, escape
 
 Likeness = Literal["equal", "ids", "clock", "different"]
 """`ids`: equal when created ids are mapped; `clock`: equal but for those and for values of the clock."""
-Leaf = str | int | float
 
 _WORD = re.compile(r"[\w.+-]*\w")
 _DIGITS = re.compile(r"\d")
+_LONG_NUMBER = re.compile(r"\d{6}")
 _SHORTEST_INSIDE = 6
 """Characters that an id must have to be replaced inside a longer word."""
 _SHORTEST_WORD = 4
@@ -54,7 +54,8 @@ class Ids:
         """
         pairs = list(_words(recorded, ours))
         for one, other in pairs:
-            if self.ours.get(one, other) != other or self.recorded.get(other, one) != one:
+            # One that is an id of ours was mapped onto it already, and is not this one.
+            if one in self.recorded or self.ours.get(one, other) != other or self.recorded.get(other, one) != one:
                 return False
         for one, other in pairs:
             self.ours[one] = other
@@ -117,6 +118,41 @@ def moment_of(value: JsonValue) -> datetime | None:
         except ValueError:
             continue
     return None
+
+
+def alike(recorded: JsonValue, ours: JsonValue) -> bool:
+    """Whether two values that chance or the clock made can be the same thing said with other ids, numbers or times.
+
+    Sentences must agree in every word that holds no digit: "created 3f2a" is never "user not found".
+    """
+    if isinstance(recorded, str) and isinstance(ours, str):
+        left, right = _WORD.findall(recorded), _WORD.findall(ours)
+        if len(left) == len(right) == 1:
+            return True
+        return (
+            len(left) == len(right)
+            and _WORD.sub("", recorded) == _WORD.sub("", ours)
+            and all(
+                one == other or (_DIGITS.search(one) and _DIGITS.search(other))
+                for one, other in zip(left, right, strict=True)
+            )
+        )
+    if isinstance(recorded, bool) or isinstance(ours, bool):
+        return isinstance(recorded, bool) and isinstance(ours, bool)
+    if isinstance(recorded, (int, float)) and isinstance(ours, (int, float)):
+        return True
+    return recorded is None or ours is None or type(recorded) is type(ours)
+
+
+def is_clock_id(recorded: JsonValue, ours: JsonValue) -> bool:
+    """Whether two values that the clock made are ids: one word with a long number in it, and no time that they tell."""
+    return all(
+        isinstance(value, str)
+        and not re.search(r"\s", value)
+        and _LONG_NUMBER.search(value) is not None
+        and moment_of(value) is None
+        for value in (recorded, ours)
+    )
 
 
 def same_exception(recorded: str, kind: str, message: str) -> bool:

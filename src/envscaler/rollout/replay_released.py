@@ -9,7 +9,6 @@ ends the episode; an episode that a call ended by raising, or that was cut at th
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -20,7 +19,9 @@ from envscaler.rollout.likeness import (
     Ids,
     Likeness,
     Pair,
+    alike,
     differences,
+    is_clock_id,
     moment_of,
     recorded_value,
     same_exception,
@@ -33,7 +34,6 @@ from envscaler.skeleton import EnvSkeleton
 from envscaler.state import State, encode
 from envscaler.trajectory import Verdict
 
-_LONG_NUMBER = re.compile(r"\d{6}")
 _SHOWN_CHARS = 160
 _EARLIER = "2023-11-05T07:58:59.250000"
 
@@ -107,18 +107,20 @@ class _Player:
         scenario = self.scenario
         session = await self._sandbox.open(self._program, scenario.initial_state, seed=scenario.seed, clock=clock)
         try:
-            reset = await session.snapshot()
-            comparison = _Comparison(
-                session, Volatile(self._sandbox, self._program, scenario.initial_state, scenario.seed, clock)
-            )
-            for number, step in enumerate(self.episode.steps, 1):
-                if step.called and step.call is not None:
-                    await comparison.step(number, step)
+            reset = await session.state()
+            volatile = Volatile(self._sandbox, self._program, scenario.initial_state, scenario.seed, clock)
+            try:
+                comparison = _Comparison(session, volatile)
+                for number, step in enumerate(self.episode.steps, 1):
+                    if step.called and step.call is not None:
+                        await comparison.step(number, step)
+            finally:
+                await volatile.close()
             final = await session.snapshot()
         finally:
             await session.close()
         played = comparison.playback
-        played.verdict = await self._verdict(reset.state, comparison.ids.as_recorded(final.state), final.clock)
+        played.verdict = await self._verdict(reset, comparison.ids.as_recorded(final.state), final.clock)
         return played
 
     async def _verdict(self, reset: State, final: State, clock: str) -> Verdict:
@@ -145,11 +147,10 @@ class _Comparison:
     async def step(self, number: int, step: PlayedStep) -> None:
         """Make one call and compare its observation."""
         assert step.call is not None
-        before = await self._session.snapshot()
+        before = await self._session.state()
         arguments = self.ids.as_ours(step.call.arguments)
         outcome = await self._session.call(step.call.name, arguments)
-        if outcome.fault is None:
-            self._volatile.note(Made(before, step.call.name, arguments, outcome.result))
+        self._volatile.note(Made(step.call.name, arguments, outcome.result, before))
         likeness = await self._likeness(number, step, outcome)
         self.playback.likenesses[likeness] += 1
         if likeness == "different":
@@ -188,23 +189,17 @@ class _Comparison:
         if encode(pair.recorded) == encode(pair.ours):
             return "ids"
         source = await self._volatile.source(pair, now)
-        if source is None:
+        if source is None or not alike(pair.recorded, pair.ours):
             return "different"
         moment = moment_of(pair.recorded)
         if moment is not None and moment_of(pair.ours) is not None:
             self.playback.recorded_moments.append((number, moment))
             return "clock"
-        if source == "clock" and not _is_id(pair):
+        if source == "clock" and not is_clock_id(pair.recorded, pair.ours):
             return "clock"
+        if isinstance(pair.ours, bool) or not isinstance(pair.ours, (str, int, float)):
+            return "different"
         return "ids" if self.ids.learn(pair.recorded, pair.ours) else "different"
-
-
-def _is_id(pair: Pair) -> bool:
-    """Whether a value that the clock made is an id: one word with a long number in it, on both sides."""
-    return all(
-        isinstance(value, str) and not re.search(r"\s", value) and _LONG_NUMBER.search(value) is not None
-        for value in (pair.recorded, pair.ours)
-    )
 
 
 # -- rewards ------------------------------------------------------------------------------------------------

@@ -1,18 +1,17 @@
 """Finds out which values of an episode depend on chance and which on the clock, by playing its calls otherwise.
 
-Nothing is guessed from the look of a value: a call is made again from the same state, once with another seed and once
-at another time, and what comes out differently depends on it.
+Nothing is guessed from the look of a value: the same calls are made once with another seed and once at another time,
+and what comes out differently depends on it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from envscaler.errors import ProgramError
-from envscaler.rollout.likeness import Leaf, Pair, differences
-from envscaler.sandbox import Program, Sandbox, Session, Snapshot
+from envscaler.rollout.likeness import Ids, Pair, differences, is_clock_id
+from envscaler.sandbox import Program, Sandbox, Session
 from envscaler.state import JsonValue, State, encode
 
 Source = Literal["chance", "clock"]
@@ -24,10 +23,23 @@ _APART = timedelta(days=400, hours=1, minutes=1, seconds=1, milliseconds=1)
 class Made:
     """One call that was made, and what came of it."""
 
-    before: Snapshot
     name: str
     arguments: dict[str, JsonValue]
     result: JsonValue
+    """None where it failed."""
+    before: State
+    """The state in which it was made."""
+
+
+@dataclass
+class _Variant:
+    """The same episode with another seed or at another time."""
+
+    source: Source
+    session: Session
+    ids: Ids = field(default_factory=Ids)
+    """Ids of the replay, mapped onto this variant's."""
+    calls: int = 0
 
 
 class Volatile:
@@ -40,14 +52,14 @@ class Volatile:
         self._seed = seed
         self._clock = clock
         self._calls: list[Made] = []
-        self._tried = 0
-        self._found: dict[Leaf | None, Source] = {}
-        """Texts and numbers; lists and objects as their JSON text."""
+        self._variants: list[_Variant] = []
+        self._found: dict[str, Source] = {}
+        """Values as JSON text; those that are common are known by their place only."""
         self._places: dict[tuple[int, str], Source] = {}
-        """Index of a call and pointer in its result, for values that are too common to be known by themselves."""
+        """Index of a call and pointer in its result."""
 
     def note(self, call: Made) -> None:
-        """Remember a call that gave a result; it is tried otherwise only when somebody asks."""
+        """Remember a call; it is made otherwise only when somebody asks."""
         self._calls.append(call)
 
     async def source(self, pair: Pair, now: State) -> Source | None:
@@ -57,64 +69,53 @@ class Volatile:
             pair: the value as it differs from the recorded one.
             now: the present state.
         """
-        key, place = _key(pair.ours), (len(self._calls) - 1, pair.pointer)
-        if key not in self._found and place not in self._places:
-            await self._try_all(now)
-        return self._found[key] if key in self._found else self._places.get(place)
+        await self._catch_up(now)
+        place = self._places.get((len(self._calls) - 1, pair.pointer))
+        return place if place is not None else self._found.get(_text(pair.ours))
 
-    async def _try_all(self, now: State) -> None:
-        if self._tried == len(self._calls) and self._tried:
-            return
-        session = await self._sandbox.open(self._program, self._initial_state, seed=self._seed + 1, clock=self._clock)
-        try:
-            if not self._tried and self._calls:
-                built = self._calls[0].before.state
-                self._compare(built, await session.state(), "chance")
-                other = await self._sandbox.open(
-                    self._program, self._initial_state, seed=self._seed, clock=later(self._clock)
-                )
-                try:
-                    self._compare(built, await other.state(), "clock")
-                finally:
-                    await other.close()
-            for index in range(self._tried, len(self._calls)):
+    async def close(self) -> None:
+        """End what was opened to find out; idempotent."""
+        variants, self._variants = self._variants, []
+        for variant in variants:
+            await variant.session.close()
+
+    async def _catch_up(self, now: State) -> None:
+        if not self._variants:
+            for source, seed, clock in (
+                ("chance", self._seed + 1, self._clock),
+                ("clock", self._seed, later(self._clock)),
+            ):
+                session = await self._sandbox.open(self._program, self._initial_state, seed=seed, clock=clock)
+                self._variants.append(_Variant("chance" if source == "chance" else "clock", session))
+            for variant in self._variants:
+                await self._compare_state(variant, self._calls[0].before if self._calls else now)
+        for variant in self._variants:
+            while variant.calls < len(self._calls):
+                index = variant.calls
                 call = self._calls[index]
-                after = self._calls[index + 1].before.state if index + 1 < len(self._calls) else now
-                await self._try(session, index, call, after)
-        finally:
-            await session.close()
-        self._tried = len(self._calls)
+                after = self._calls[index + 1].before if index + 1 < len(self._calls) else now
+                outcome = await variant.session.call(call.name, variant.ids.as_ours(call.arguments))
+                self._compare(variant, call.result, outcome.result, index)
+                await self._compare_state(variant, after)
+                variant.calls += 1
 
-    async def _try(self, session: Session, index: int, call: Made, after: State) -> None:
-        before = call.before
-        for source, moment in (
-            ("chance", replace(before, seed=before.seed + 1)),
-            ("clock", replace(before, clock=later(before.clock))),
-        ):
-            try:
-                await session.restore(moment)
-            except ProgramError:
-                # A state that the program takes only as its own work tells nothing.
-                continue
-            outcome = await session.call(call.name, call.arguments)
-            kind: Source = "chance" if source == "chance" else "clock"
-            self._compare(call.result, outcome.result, kind, index)
-            self._compare(after, await session.state(), kind)
+    async def _compare_state(self, variant: _Variant, ours: State) -> None:
+        self._compare(variant, ours, await variant.session.state(), None)
 
-    def _compare(self, ours: JsonValue, otherwise: JsonValue, source: Source, index: int | None = None) -> None:
+    def _compare(self, variant: _Variant, ours: JsonValue, otherwise: JsonValue, index: int | None) -> None:
+        # What differs but for ids that are mapped already is to be told of all values, so nothing is mapped here.
         for pair in differences(ours, otherwise):
-            # What depends on both is first of all made by chance: an id with the date in it.
-            key = _key(pair.recorded)
-            if key is not None:
-                self._found.setdefault(key, source)
             if index is not None:
-                self._places.setdefault((index, pair.pointer), source)
+                # What depends on both is first of all made by chance: an id with the date in it.
+                self._places.setdefault((index, pair.pointer), variant.source)
+            if pair.recorded is not None and not isinstance(pair.recorded, bool):
+                self._found.setdefault(_text(pair.recorded), variant.source)
+            if variant.source == "chance" or is_clock_id(pair.recorded, pair.ours):
+                variant.ids.learn(pair.recorded, pair.ours)
 
 
-def _key(value: JsonValue) -> Leaf | None:
-    if value is None or isinstance(value, bool):
-        return None
-    return value if isinstance(value, (str, int, float)) else f"\0{encode(value).decode()}"
+def _text(value: JsonValue) -> str:
+    return encode(value).decode("utf-8", "replace")
 
 
 def later(clock: str) -> str:
