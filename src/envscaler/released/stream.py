@@ -100,6 +100,8 @@ def _of_window(path: Path, window: _Window) -> Iterator[Entry]:
                 yield Entry(f"{path}, entry {number}", window.value())
         if window.peek():
             raise json.JSONDecodeError("text after the end", window.text, window.place)
+    except UnicodeDecodeError:
+        raise
     except (ValueError, RecursionError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise StoreError(
