@@ -54,6 +54,10 @@ class Noun:
         words = one.upper().split()
         self.prefix = "".join(word[0] for word in words)[:3] if len(words) > 1 else words[0][:3]
 
+    def called(self, noun: str) -> Noun:
+        """The same under the noun that its records have in a template: “年假” are kept as “年假申请”."""
+        return self if noun == self.said else Noun(self.one, noun)
+
     @property
     def names(self) -> str:
         """Name of the vocabulary that has names for such a place."""
@@ -88,9 +92,16 @@ def compose(reading: Reading, parts: Collection[str] | None) -> Blueprint:
     asked = frozenset(act for act in reading.acts if act != "read")
     where = f"template {reading.entry.template} with {reading.thing!r}"
     try:
-        plan = _rendered(reading.entry.template, reading.language, parts=_Parts(asked, draw), pick=draw.pick, **nouns)
+        plan = _rendered(
+            reading.entry.template,
+            reading.language,
+            parts=_Parts(asked, draw),
+            pick=draw.pick,
+            has=draw.keeps,
+            **nouns,
+        )
         composition = Composition(plan, {role: noun.Name for role, noun in nouns.items()})
-        composition.drop({name for name in composition.hooks["minor"] if draw.share("minor", name) < _MINOR_LEFT_OUT})
+        composition.drop({name for name in composition.hooks["minor"] if not draw.keeps(name)})
         if parts is None:
             _attach_drawn(composition, nouns, asked, draw, reading)
         else:
@@ -174,12 +185,13 @@ def _part(name: str, composition: Composition, nouns: dict[str, Noun], draw: _Dr
         title=composition.entity("thing")["title"],
         called=composition.called,
         said=composition.hooks["said"],
+        stopped=composition.hooks["stopped"],
         live=composition.live,
         pick=own.pick,
         alt=own.alternative,
         has_person=composition.references("person"),
         has_place=composition.references("place"),
-        **nouns,
+        **{**nouns, "thing": nouns["thing"].called(composition.entity("thing")["noun"])},
     )
 
 
@@ -217,6 +229,10 @@ class _Draw:
     def share(self, *names: str) -> float:
         """A number from 0 to 1."""
         return int(text_digest("/".join((self.seed, *names)))[:12], 16) / 16**12
+
+    def keeps(self, operation: str) -> bool:
+        """Whether a minor operation of that name stays."""
+        return self.share("minor", operation) >= _MINOR_LEFT_OUT
 
     def pick(self, name: str, choices: Any) -> Any:
         """One of the choices."""
