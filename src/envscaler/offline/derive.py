@@ -56,7 +56,7 @@ class Noun:
 
     def called(self, noun: str) -> Noun:
         """The same under the noun that its records have in a template: “年假” are kept as “年假申请”."""
-        return self if noun == self.said else Noun(self.one, noun)
+        return self if self.said in {noun, self.one} else Noun(self.one, noun)
 
     @property
     def names(self) -> str:
