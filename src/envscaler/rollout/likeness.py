@@ -6,6 +6,7 @@ Pure: what depends on chance or on the clock is asked of whoever can play it aga
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -72,17 +73,19 @@ class Ids:
 
 
 def recorded_value(text: str, ours: JsonValue) -> JsonValue:
-    """What a recorded observation, the `str()` of a result, says; the text itself where it cannot be read as a value.
+    """What a recorded observation says: the `str()` of a result, or its JSON text as ours are; else the text itself.
 
     Args:
         ours: the replay's result; where that is a text the recorded one is taken for a text as well.
     """
     if isinstance(ours, str):
         return text
-    try:
-        return canonical(ast.literal_eval(text))
-    except (ValueError, SyntaxError, MemoryError, RecursionError, NotJson):
-        return text
+    for read in (ast.literal_eval, json.loads):
+        try:
+            return canonical(read(text))
+        except (ValueError, SyntaxError, MemoryError, RecursionError, NotJson):
+            continue
+    return text
 
 
 def differences(recorded: JsonValue, ours: JsonValue, pointer: str = "") -> Iterator[Pair]:
