@@ -64,6 +64,11 @@ class Noun:
         named = lexicon()["named"].items()
         return next((vocabulary for vocabulary, places in named if self.one in places), "place_names")
 
+    @property
+    def at(self) -> str:
+        """The English word before such a place where something happens."""
+        return "with" if self.names in {"person_names", "firm_names"} else "at"
+
     def __str__(self) -> str:
         return self.said
 

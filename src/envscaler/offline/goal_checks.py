@@ -17,7 +17,7 @@ from envscaler.state import JsonValue
 
 _ONE_BY_ONE = 3
 """Records with the same change that get a check each; more get one together."""
-_VALUES = 4
+_VALUES = 6
 """Values that describe a new record."""
 
 

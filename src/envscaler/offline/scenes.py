@@ -89,7 +89,13 @@ class Scene:
 
     def _orders(self, tries: int, counts: tuple[int, ...]) -> Iterator[Order]:
         rng = self.situation.rng
-        fields = [field for field in self.entity.fields if can_order(field, self.situation.wording)]
+        # Of two hours on different days neither is the earlier one.
+        dated = any(field.type == "date" for field in self.entity.fields)
+        fields = [
+            field
+            for field in self.entity.fields
+            if can_order(field, self.situation.wording) and not (dated and field.type == "time")
+        ]
         for _ in range(tries if fields else 0):
             yield Order(rng.choice(fields), rng.random() < 0.5, rng.choice(counts))
 
