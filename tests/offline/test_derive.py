@@ -253,3 +253,18 @@ def test_part_files_hold_nothing_that_no_template_reads() -> None:
     for part in part_names():
         text = re.sub(r"<[%#].*?[%#]>\n?|<<.*?>>", "", packaged("templates", "parts", f"{part}.yaml"))
         assert set(re.findall(r"^(\w+):", text, re.MULTILINE)) <= known, part
+
+
+def test_no_wish_leaves_to_the_state_what_a_rule_has_decided_or_repeats_a_name_more_than_once() -> None:
+    trackers = with_part("device", None)
+    wishes = []
+    for index in range(36):
+        state = make_state(trackers, seed=index, index=index, purpose="scenario")
+        goals = make_plan(trackers, state, Random(index), ENGLISH, index=index).goals
+        wishes += [goal.wish for goal in goals if goal.proposal.kind == "conditional"]
+    assert len(wishes) > 8
+    # What is out of order gets no schedule and is not switched on, whatever anybody says.
+    forbidden = re.compile(r"^(add a schedule|start|switch .* on).*(but only if|provided that).*is out of order")
+    assert not [wish for wish in wishes if forbidden.search(wish)]
+    names = [str(name) for name in trackers.vocabularies["thing_names"]]
+    assert all(wish.count(name) <= 2 for wish in wishes for name in names if "there is any" not in wish), wishes
