@@ -95,8 +95,10 @@ def test_a_replay_as_json_has_the_keys_that_readers_rely_on(cli: Command, files:
 
 
 def test_the_run_of_an_import_replays_without_being_told_its_library(cli: Command, desk: Path) -> None:
-    answer = cli("replay", desk / "rollouts" / "released-episodes", "--quiet")
+    run = desk / "rollouts" / "released-episodes"
+    answer = cli("replay", run, "--quiet")
     assert answer.code == 0
+    assert cli("replay", run / "trajectories.jsonl", "--quiet").out == answer.out
     assert "2 episodes played again" in answer.out
     assert "Rewards: 1 equal, 1 explained, 0 unexplained" in answer.out
 

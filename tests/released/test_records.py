@@ -158,7 +158,10 @@ def test_a_key_that_is_another_than_the_id_is_kept() -> None:
     made = skeleton_of(ENVIRONMENT, "here", source="x", key="other")
     assert published_key(made, published_environment(made)) == "other"
     keyed = {name: part for name, part in ENVIRONMENT.items() if name != "env_id"}
-    assert skeleton_of(keyed, "here", source="x", key="env_9").id == "env_9"
+    made = skeleton_of(keyed, "here", source="x", key="env_9")
+    assert made.id == "env_9"
+    assert published_environment(made) == keyed
+    assert published_key(made, keyed) == "env_9"
 
 
 @pytest.mark.parametrize(("published", "name"), [(12, "12"), ("a b/c", "a-b-c"), ("环境", "环境"), ("../x", "x")])

@@ -85,10 +85,14 @@ def register(app: typer.Typer, import_app: typer.Typer, export_app: typer.Typer)
 
         from envscaler.cli.progress import reporter
         from envscaler.cli.released_reports import show_replay
+        from envscaler.cli.show import warn
         from envscaler.rollout import run_replay
 
+        # Whoever names the file of a run means the run.
+        source = source.parent if source.name == "trajectories.jsonl" else source
         with _library(source, library) as opened, reporter(quiet=output.quiet) as display:
             report = asyncio.run(run_replay(opened, source, display))
+        warn(opened.problems)
         show_report(report, output, show_replay)
         return EXIT_OK if report.agrees else EXIT_NO_RESULT
 

@@ -44,11 +44,9 @@ def skeleton_of(
         StoreError: naming the field that is missing or wrong.
     """
     published = entry_of(value, where, _ENCODED)
-    if key is not None and "env_id" not in published:
-        published = {"env_id": key, **published}
-    skeleton = _read(published, where, source)
+    skeleton = _read(_named(published, key), where, source)
     released = {"position": position, **kept(published, _rendered(skeleton, whole="env_class_def" not in published))}
-    if key is not None and key != str(published["env_id"]):
+    if key is not None and key != str(published.get("env_id")):
         released["key"] = key
     if listed:
         released["listed"] = True
@@ -60,7 +58,7 @@ def published_environment(skeleton: EnvSkeleton) -> Published:
 
     def agrees(trial: Published) -> bool:
         try:
-            again = _read(trial, skeleton.id, "")
+            again = _read(_named(trial, (skeleton.released or {}).get("key")), skeleton.id, "")
         except StoreError:
             return False
         fields = {"id", "description", "entities", "rules", "tools", "class_name", "source"}
@@ -98,6 +96,11 @@ def notes_of(skeleton: EnvSkeleton) -> tuple[str, ...]:
             if isinstance(part, dict) and isinstance(part.get("entity"), str) and part["entity"] not in names
         ]
     return tuple(notes)
+
+
+def _named(published: Published, key: str | None) -> Published:
+    """The entry with an id: that of its key where it has none of its own."""
+    return published if key is None or "env_id" in published else {"env_id": key, **published}
 
 
 # -- reading ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Literal
 
 from envscaler.errors import NotJson
@@ -112,7 +112,7 @@ def moment_of(value: JsonValue) -> datetime | None:
         return None
     if isinstance(value, (int, float)):
         seconds = value / 1000 if value > 1e11 else value
-        return datetime.fromtimestamp(seconds) if 1e9 <= seconds < 1e10 else None
+        return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None) if 1e9 <= seconds < 1e10 else None
     if not isinstance(value, str) or not 8 <= len(value) <= 40:
         return None
     for read in (datetime.fromisoformat, _from_date):

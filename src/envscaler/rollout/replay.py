@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from envscaler.engine import NullProgress, Progress, bounded_map, usable_cores
-from envscaler.env import AsyncToolEnv, Library, ObservationStyle, observations_of
+from envscaler.env import AsyncToolEnv, Library, ObservationStyle, ResetChecks, observations_of
 from envscaler.errors import EnvScalerError, ProgramError, StoreError, UsageError
 from envscaler.messages import ToolMessage
 from envscaler.released import (
@@ -65,7 +65,7 @@ async def run_replay(library: Library, source: Path, progress: Progress | None =
     progress = progress if progress is not None else NullProgress()
     skipped: list[str] = []
     jobs = _jobs(library, source, skipped.append)
-    style = _style(source)
+    style, reset_checks = _style(source), ResetChecks()
     replayed: list[ReplayedEpisode] = []
     progress.stage(STAGE, None)
     async with Sandbox() as sandbox:
@@ -75,7 +75,7 @@ async def run_replay(library: Library, source: Path, progress: Progress | None =
                 if job.episode is not None:
                     return await replay_episode(job.episode, job.skeleton, job.scenario, sandbox)
                 assert job.trajectory is not None
-                return await _replay_own(job.trajectory, job.skeleton, job.scenario, sandbox, style)
+                return await _replay_own(job.trajectory, job.skeleton, job.scenario, sandbox, style, reset_checks)
             except ProgramError as error:
                 return f"{job.where}: the program cannot be used: {error}"
 
@@ -169,6 +169,7 @@ async def _replay_own(
     scenario: Scenario,
     sandbox: Sandbox,
     style: ObservationStyle | None,
+    reset_checks: ResetChecks,
 ) -> ReplayedEpisode:
     observations = equal = 0
     differences: list[str] = []
@@ -179,6 +180,7 @@ async def _replay_own(
         sandbox,
         seed=trajectory.seed,
         observations=style if style is not None else observations_of(skeleton),
+        reset_checks=reset_checks,
     )
     try:
         await env.reset()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
+from envscaler.errors import ProgramError
 from envscaler.rollout.likeness import Ids, Pair, differences, is_clock_id
 from envscaler.sandbox import Program, Sandbox, Session
 from envscaler.state import JsonValue, State, encode
@@ -53,6 +54,7 @@ class Volatile:
         self._clock = clock
         self._calls: list[Made] = []
         self._variants: list[_Variant] = []
+        self._opened = False
         self._found: dict[str, Source] = {}
         """Values as JSON text; those that are common are known by their place only."""
         self._places: dict[tuple[int, str], Source] = {}
@@ -80,13 +82,19 @@ class Volatile:
             await variant.session.close()
 
     async def _catch_up(self, now: State) -> None:
-        if not self._variants:
-            for source, seed, clock in (
+        if not self._opened:
+            self._opened = True
+            otherwise: tuple[tuple[Source, int, str], ...] = (
                 ("chance", self._seed + 1, self._clock),
                 ("clock", self._seed, later(self._clock)),
-            ):
-                session = await self._sandbox.open(self._program, self._initial_state, seed=seed, clock=clock)
-                self._variants.append(_Variant("chance" if source == "chance" else "clock", session))
+            )
+            for source, seed, clock in otherwise:
+                try:
+                    session = await self._sandbox.open(self._program, self._initial_state, seed=seed, clock=clock)
+                except ProgramError:
+                    # One that cannot be built at another time tells nothing, and is no fault of the episode.
+                    continue
+                self._variants.append(_Variant(source, session))
             for variant in self._variants:
                 await self._compare_state(variant, self._calls[0].before if self._calls else now)
         for variant in self._variants:
