@@ -18,7 +18,8 @@ DEFAULT_CLOCK = "2025-01-06T09:00:00"
 FaultKind = Literal["raised", "timeout", "killed", "not_json", "too_large", "unknown_tool"]
 """Why a call has no result.
 
-`raised`: the method raised. `timeout`: it used up its CPU or wall time. `killed`: it ended its own worker, twice.
+`raised`: the method raised. `timeout`: it used up its CPU or wall time. `killed`: it ended its own worker, twice, or
+took more memory than all workers together may.
 `not_json`: the result, or the state it left, has no JSON form. `too_large`: one of them exceeds the limits.
 `unknown_tool`: the class has no public method of that name.
 """
@@ -39,7 +40,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one session may use."""
+    """What one session may use, and all together."""
 
     cpu_s: float = 2.0
     """CPU seconds after which the running call is interrupted inside its worker."""
@@ -55,8 +56,13 @@ class Limits:
     """Size of a state as JSON."""
     max_message_chars: int = 2_000
     """Length to which messages of exceptions are cut."""
-    max_sessions: int = 512
-    """Sessions open at once; `open` and `fork` wait for their turn beyond it."""
+    max_sessions: int = 20_000
+    """Sessions open at once, parked ones included; `open` and `fork` wait for their turn beyond it."""
+    max_live: int | None = None
+    """Worker processes alive at once; None: what the cores, the memory and the file descriptors here allow. Sessions
+    beyond it are parked, those idle longest, and woken by their next call; while none is idle, calls wait."""
+    max_total_mb: int | None = None
+    """Memory of all workers together; None: half of what is free when the sandbox is entered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Literal, Self
 from envscaler.canonical import to_json
 from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, Limits
+from envscaler.sandbox.fleet import Fleet
 from envscaler.sandbox.inside.wire import Judge as JudgeRequest
 from envscaler.sandbox.inside.wire import Reply, utf8
 from envscaler.sandbox.session import death_fault
@@ -27,8 +28,9 @@ class Judge:
     may have left behind meets no later call.
     """
 
-    def __init__(self, fork: Callable[[], Awaitable[Worker]], limits: Limits) -> None:
+    def __init__(self, fork: Callable[[], Awaitable[Worker]], fleet: Fleet, limits: Limits) -> None:
         self._fork = fork
+        self._fleet = fleet
         self._limits = limits
         self._lock = asyncio.Lock()
         self._worker: Worker | None = None
@@ -64,27 +66,38 @@ class Judge:
         self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
     ) -> tuple[CheckOutcome, ...]:
         async with self._lock:
-            outcomes: list[CheckOutcome] = []
-            deaths = 0
-            while len(outcomes) < len(sources):
-                if self._worker is None or self._worker.dead:
-                    self._worker = await self._fork()
-                worker = self._worker
-                source = utf8(sources[len(outcomes)])
-                try:
-                    reply = await worker.ask(JudgeRequest(worker.next_serial(), form, source, initial, final, clock))
-                except WorkerDied as death:
-                    # A check that takes its worker with it must not take the checks after it.
-                    deaths += 1
-                    if death.cause == "cpu" or deaths == 2:
-                        outcomes.append(CheckOutcome(None, str(death_fault(death, self._limits)), False))
-                        deaths = 0
-                    continue
-                deaths = 0
-                outcomes.append(_judgement(reply))
-            if any(outcome.error is not None or outcome.mutated for outcome in outcomes):
+            try:
+                return await self._judged(sources, form, initial, final, clock)
+            finally:
+                if self._worker is not None:
+                    self._fleet.rest(self._worker)
+
+    async def _judged(
+        self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
+    ) -> tuple[CheckOutcome, ...]:
+        outcomes: list[CheckOutcome] = []
+        deaths = 0
+        while len(outcomes) < len(sources):
+            if self._worker is None or self._worker.dead:
                 self.close()
-            return tuple(outcomes)
+                self._worker = await self._fork()
+            worker = self._worker
+            self._fleet.take(worker)
+            source = utf8(sources[len(outcomes)])
+            try:
+                reply = await worker.ask(JudgeRequest(worker.next_serial(), form, source, initial, final, clock))
+            except WorkerDied as death:
+                # A check that takes its worker with it must not take the checks after it.
+                deaths += death.cause != "crowded"
+                if death.cause in ("cpu", "memory") or deaths == 2:
+                    outcomes.append(CheckOutcome(None, str(death_fault(death, self._limits)), False))
+                    deaths = 0
+                continue
+            deaths = 0
+            outcomes.append(_judgement(reply))
+        if any(outcome.error is not None or outcome.mutated for outcome in outcomes):
+            self.close()
+        return tuple(outcomes)
 
 
 def _judgement(reply: Reply) -> CheckOutcome:

@@ -19,6 +19,7 @@ from envscaler.errors import ProgramError, SandboxError
 from envscaler.sandbox.channel import Channel, ChannelClosed
 from envscaler.sandbox.contract import IsolationReport, Limits, Program
 from envscaler.sandbox.inside.wire import Fork, Forked, Load, Loaded, Ready, Reap, Settings, framed, utf8
+from envscaler.sandbox.memory import mapped_bytes
 from envscaler.sandbox.worker import Worker
 
 _START_S = 60.0
@@ -40,6 +41,10 @@ main(int(sys.argv[2]), sys.argv[3])
 
 _decode_loaded = msgspec.msgpack.Decoder(Loaded).decode
 _decode_forked = msgspec.msgpack.Decoder(Forked).decode
+
+
+class ForkRefused(Exception):
+    """The system starts no more processes, or this process may open no more files, for now."""
 
 
 class Nursery:
@@ -67,6 +72,7 @@ class Nursery:
         """A new worker for `program`, or for judging.
 
         Raises:
+            ForkRefused: if the system gives no process or no descriptor.
             ProgramError: if the program does not compile.
             SandboxError: if the zygote cannot be kept alive.
         """
@@ -141,7 +147,10 @@ class Nursery:
         self._loaded.add(program.digest)
 
     async def _fork(self, control: Channel, program: Program | None, max_frame_bytes: int) -> Worker | None:
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise ForkRefused from error
         try:
             with theirs:
                 order = framed(Fork(program.digest if program is not None else ""))
@@ -149,10 +158,13 @@ class Nursery:
         except BaseException:
             ours.close()
             raise
-        if pid == 0:
+        if pid <= 0:
             ours.close()
+            if pid < 0:
+                raise ForkRefused
             return None
-        return Worker(pid, Channel(ours, max_frame_bytes), self)
+        assert self._process is not None
+        return Worker(pid, Channel(ours, max_frame_bytes), self, mapped_bytes(self._process.pid) or 0)
 
     async def _discard(self) -> None:
         self._loaded.clear()

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -16,9 +17,10 @@ from envscaler.canonical import to_json
 from envscaler.errors import SandboxError
 from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, IsolationReport, Limits, Program
+from envscaler.sandbox.fleet import Fleet
 from envscaler.sandbox.inside.wire import HEADER_BYTES
 from envscaler.sandbox.judge import Judge
-from envscaler.sandbox.nursery import Nursery
+from envscaler.sandbox.nursery import ForkRefused, Nursery
 from envscaler.sandbox.session import Beginning, Session
 from envscaler.sandbox.worker import Worker
 from envscaler.state import JsonValue, State
@@ -33,7 +35,7 @@ class Sandbox:
     """Runs generated code in worker processes. An async context manager, for one event loop.
 
     Args:
-        limits: what one session may use.
+        limits: what one session may use, and all together.
         workers: zygotes to fork workers from; more than one helps only where very many sessions are opened at once.
     """
 
@@ -42,7 +44,8 @@ class Sandbox:
         self._nursery_count = max(1, workers or 1)
         self._nurseries: list[Nursery] = []
         self._next_nursery = 0
-        self._workers: set[Worker] = set()
+        self.fleet = Fleet(self.limits)
+        """Which workers are alive."""
         self._spares: list[tuple[str, Worker]] = []
         """Workers that trials have left, with the digest of their program; the latest last."""
         self._slots = asyncio.Semaphore(self.limits.max_sessions)
@@ -73,9 +76,8 @@ class Sandbox:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
         nurseries, self._nurseries = self._nurseries, []
-        for worker in tuple(self._workers):
+        for worker in self.fleet.live:
             worker.kill()
-        self._workers.clear()
         self._spares.clear()
         for nursery in nurseries:
             await nursery.close()
@@ -93,7 +95,10 @@ class Sandbox:
             SandboxError: before that.
         """
         self._require_open()
-        return self._nurseries[0].isolation
+        isolation = self._nurseries[0].isolation
+        if self.fleet.max_bytes is None:
+            return replace(isolation, missing=(*isolation.missing, "the memory of all workers together is not watched"))
+        return isolation
 
     async def open(self, program: Program, state: State, *, seed: int = 0, clock: str = DEFAULT_CLOCK) -> Session:
         """Start a session of `program` from a copy of `state`.
@@ -166,7 +171,7 @@ class Sandbox:
     def judge(self) -> Judge:
         """A process for judging that serves several calls of `check` and `evaluate`; an async context manager."""
         self._require_open()
-        return Judge(lambda: self._fork(None), self.limits)
+        return Judge(lambda: self._fork(None), self.fleet, self.limits)
 
     # -- what sessions need ---------------------------------------------------------------------------------
 
@@ -199,13 +204,22 @@ class Sandbox:
     # -- workers --------------------------------------------------------------------------------------------
 
     async def _fork(self, program: Program | None) -> Worker:
-        self._require_open()
-        nursery = self._nurseries[self._next_nursery % len(self._nurseries)]
-        self._next_nursery += 1
         limit = max(self.limits.max_output_bytes, self.limits.max_state_bytes)
-        worker = await nursery.fork(program, HEADER_BYTES + limit + _ENVELOPE_BYTES)
-        self._workers.add(worker)
-        return worker
+        while True:
+            await self.fleet.admit()
+            try:
+                self._require_open()
+                nursery = self._nurseries[self._next_nursery % len(self._nurseries)]
+                self._next_nursery += 1
+                worker = await nursery.fork(program, HEADER_BYTES + limit + _ENVELOPE_BYTES)
+            except ForkRefused:
+                self.fleet.refused()
+                continue
+            except BaseException:
+                self.fleet.leave()
+                raise
+            self.fleet.board(worker)
+            return worker
 
     def _take_spare(self, program: Program) -> Worker | None:
         for place in reversed(range(len(self._spares))):
@@ -213,12 +227,15 @@ class Sandbox:
             if digest == program.digest:
                 del self._spares[place]
                 if not worker.dead:
+                    self.fleet.take(worker)
                     return worker
+                worker.kill()
         return None
 
     def _keep_spare(self, program: Program, worker: Worker | None) -> None:
         if worker is None or self.closed:
             return
+        self.fleet.rest(worker)
         self._spares.append((program.digest, worker))
         if len(self._spares) > _SPARES:
             _, oldest = self._spares.pop(0)
@@ -227,10 +244,9 @@ class Sandbox:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_EVERY_S)
-            for worker in tuple(self._workers):
+            for worker in self.fleet.live:
                 worker.watch(self.limits)
-                if worker.dead:
-                    self._workers.discard(worker)
+            self.fleet.weigh()
 
     def _require_open(self) -> None:
         if self.closed:

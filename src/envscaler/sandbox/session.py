@@ -1,8 +1,10 @@
-"""`Session`: one live instance of a program, which survives the loss of its worker.
+"""`Session`: one instance of a program, which survives the loss of its worker.
 
-A session is its beginning (state, seed, clock) and the log of the calls that succeeded; the worker is only where they
-were played. A worker that is lost is replaced by playing them again. What a program keeps outside its instance, in
-its module say, is no state: it comes back as far as the calls that succeeded make it again.
+A session is its beginning (state, seed, clock) and the log of its calls; the worker is only where they were played. One
+that is lost, or was ended because others needed the room, is replaced by playing them again. Calls that failed are
+played too where they fail again at the same place: what a program keeps outside its instance, in its module say, is no
+state and is not put back, and whether a session was parked in between must not show. Calls that ended their worker, or
+ran out of time or memory, are not: after them the worker was a new one anyway.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from envscaler.canonical import from_json, to_json
 from envscaler.errors import NotJson, ProgramError, SandboxError, WorkerLost
 from envscaler.sandbox.clock import clock_text, clock_us
 from envscaler.sandbox.contract import Arguments, Limits, Outcome, Program, Snapshot, ToolFault
+from envscaler.sandbox.fleet import Fleet
 from envscaler.sandbox.inside.wire import Build, Call, Read, utf8
 from envscaler.sandbox.nursery import program_fault
 from envscaler.sandbox.worker import Worker, WorkerDied
@@ -33,6 +36,7 @@ class Host(Protocol):
     """What a session needs of its sandbox."""
 
     limits: Limits
+    fleet: Fleet
 
     @property
     def closed(self) -> bool: ...
@@ -58,7 +62,7 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCall:
-    """A call that succeeded."""
+    """A call that did something which it does again."""
 
     index: int
     clock_us: int
@@ -66,10 +70,11 @@ class LoggedCall:
     arguments: bytes
     digest: str
     """Of the state after it."""
+    succeeded: bool
 
 
 class Session:
-    """One instance of a program in a worker of its own. `Sandbox.open` makes it."""
+    """One instance of a program, in a worker of its own while it is used. `Sandbox.open` makes it."""
 
     def __init__(self, host: Host, program: Program, beginning: Beginning, spare: Worker | None = None) -> None:
         """
@@ -100,8 +105,8 @@ class Session:
 
     @property
     def worker(self) -> Worker | None:
-        """The worker in use, if there is one."""
-        return self._worker
+        """The worker that holds the instance; None while the session is parked."""
+        return self._worker if self._worker is not None and not self._worker.dead else None
 
     async def start(self) -> None:
         """Build the instance in a first worker.
@@ -109,7 +114,7 @@ class Session:
         Raises:
             ProgramError: if that fails.
         """
-        async with self._lock:
+        async with self._turn():
             self._digest, clock = await self._retrying(self._begin)
             if self._beginning.call_index == 0:
                 self._clock_us = clock
@@ -123,7 +128,7 @@ class Session:
             WorkerLost: if the worker died and playing the session's log again did not give the same states.
         """
         name = utf8(name)
-        async with self._lock:
+        async with self._turn():
             self._require_open()
             clock = self._clock_us + CALL_US
             try:
@@ -139,16 +144,19 @@ class Session:
                     break
                 except WorkerDied as death:
                     self._drop()
-                    deaths += 1
+                    deaths += death.cause != "crowded"
                     # Time by the wall passes on a loaded machine too, and anything may kill a process; twice is the
-                    # tool's doing. CPU time is the tool's own.
-                    if death.cause == "cpu" or deaths == 2:
+                    # tool's doing. CPU time, and memory that nobody else takes, are the tool's own.
+                    if death.cause in ("cpu", "memory") or deaths == 2:
                         return self._failed(death_fault(death, self._host.limits), clock)
                 except BaseException:
                     self._drop()
                     raise
             if reply.kind != "ok":
-                if not reply.usable:
+                if reply.usable:
+                    if reply.kind != "unknown_tool":
+                        self._log.append(LoggedCall(self._index, clock, name, text, self._digest, False))
+                else:
                     self._drop()
                 return self._failed(ToolFault(reply.kind, reply.type, reply.message), clock)
             try:
@@ -156,7 +164,7 @@ class Session:
             except NotJson as error:
                 self._drop()
                 return self._failed(ToolFault("not_json", "NotJson", str(error)), clock)
-            self._log.append(LoggedCall(self._index, clock, name, text, reply.digest))
+            self._log.append(LoggedCall(self._index, clock, name, text, reply.digest, True))
             changed = reply.digest != self._digest
             self._digest = reply.digest
             self._clock_us = reply.clock_us
@@ -165,12 +173,12 @@ class Session:
 
     async def state(self) -> State:
         """The present state, a copy of the caller's own."""
-        async with self._lock:
+        async with self._turn():
             return await self._state()
 
     async def snapshot(self) -> Snapshot:
         """All that is needed to go on from here, also in another process on another machine."""
-        async with self._lock:
+        async with self._turn():
             state = await self._state()
             return Snapshot(state, clock_text(self._clock_us), self._index, self._beginning.seed)
 
@@ -185,7 +193,7 @@ class Session:
             ProgramError: if the program cannot be built from it; the session is then as it was.
         """
         beginning = Beginning(to_json(snapshot.state), snapshot.seed, clock_us(snapshot.clock), snapshot.call_index)
-        async with self._lock:
+        async with self._turn():
             self._require_open()
             before = (self._beginning, self._log, self._clock_us, self._index)
             self._beginning, self._log = beginning, []
@@ -210,7 +218,8 @@ class Session:
             async with self._lock:
                 twin._beginning, twin._log = self._beginning, list(self._log)
                 twin._digest, twin._clock_us, twin._index = self._digest, self._clock_us, self._index
-            await twin._live()
+            async with twin._turn():
+                await twin._live()
         except BaseException:
             await twin.close()
             raise
@@ -219,7 +228,10 @@ class Session:
     def release(self) -> Worker | None:
         """Give up the worker, if it is alive, for another session of the same program."""
         worker, self._worker = self._worker, None
-        return worker if worker is not None and not worker.dead else None
+        if worker is not None and worker.dead:
+            worker.kill()
+            return None
+        return worker
 
     async def close(self) -> None:
         """End the worker; idempotent."""
@@ -233,13 +245,13 @@ class Session:
     async def _live(self) -> Worker:
         """The worker, replaced by a new one with the same history if it is gone."""
         self._require_open()
-        if self._worker is None:
+        if self._worker is None or self._worker.dead:
+            self._drop()
             await self._retrying(self._replay)
             assert self._worker is not None
         return self._worker
 
     async def _retrying(self, build: Callable[[Worker], Awaitable[BuiltT]]) -> BuiltT:
-        died: WorkerDied | None = None
         spare, self._spare = self._spare, None
         if spare is not None:
             try:
@@ -252,25 +264,27 @@ class Session:
             else:
                 self._worker = spare
                 return built
-        for _ in range(_REBUILDS):
+        deaths = 0
+        while True:
             worker = await self._host.worker_for(self.program)
             try:
                 built = await build(worker)
             except WorkerDied as death:
-                died = death
-                if death.cause == "cpu":
-                    break
-                continue
+                deaths += death.cause != "crowded"
+                if deaths < _REBUILDS and death.cause not in ("cpu", "memory"):
+                    continue
+                fault = death_fault(death, self._host.limits)
+                if self._log:
+                    raise WorkerLost(f"a worker could not be rebuilt: {fault}") from death
+                raise ProgramError(str(fault)) from death
             except BaseException:
                 worker.kill()
                 raise
+            if self.closed:
+                worker.kill()  # closed while it was waiting for its worker
+                self._require_open()
             self._worker = worker
             return built
-        assert died is not None
-        fault = death_fault(died, self._host.limits)
-        if self._log:
-            raise WorkerLost(f"a worker could not be rebuilt: {fault}") from died
-        raise ProgramError(str(fault)) from died
 
     async def _begin(self, worker: Worker) -> tuple[str, int]:
         start = self._beginning
@@ -288,21 +302,23 @@ class Session:
             raise WorkerLost(f"a worker could not be rebuilt: {error}") from error
         for logged in self._log:
             reply = await worker.ask(
-                Call(worker.next_serial(), logged.index, logged.clock_us, logged.name, logged.arguments)
+                Call(worker.next_serial(), logged.index, logged.clock_us, logged.name, logged.arguments, True)
             )
             digest = reply.digest
-            if reply.kind != "ok" or digest != logged.digest:
+            if (reply.kind == "ok") != logged.succeeded or not reply.usable or digest != logged.digest:
                 raise WorkerLost(f"call {logged.index} ({logged.name}) did not do again what it had done before")
         if digest != self._digest:
             raise WorkerLost("the program was not built again as it had been before")
 
     async def _state(self) -> State:
-        for _ in range(_REBUILDS):
+        deaths = 0
+        while deaths < _REBUILDS:
             worker = await self._live()
             try:
                 reply = await worker.ask(Read(worker.next_serial()))
-            except WorkerDied:
+            except WorkerDied as death:
                 self._drop()
+                deaths += death.cause != "crowded"
                 continue
             except BaseException:
                 self._drop()
@@ -314,6 +330,9 @@ class Session:
             self._drop()
             raise WorkerLost(f"the state cannot be read: {reply.type} {reply.message}")
         raise WorkerLost("the worker dies when its state is read")
+
+    def _turn(self) -> _Turn:
+        return _Turn(self)
 
     def _drop(self) -> None:
         for worker in (self._worker, self._spare):
@@ -335,10 +354,36 @@ class Session:
             self._host.abandon(self._worker or self._spare)
 
 
+class _Turn:
+    """The time in which a session does one thing, and its worker may not be ended for another's sake.
+
+    A class: a step is so short that a generator made into a context manager would show.
+    """
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def __aenter__(self) -> None:
+        session = self._session
+        await session._lock.acquire()
+        if session._worker is not None:
+            session._host.fleet.take(session._worker)
+
+    async def __aexit__(self, *_: object) -> None:
+        session = self._session
+        if session._worker is not None:
+            session._host.fleet.rest(session._worker)
+        session._lock.release()
+
+
 def death_fault(death: WorkerDied, limits: Limits) -> ToolFault:
     """What the death of its worker says of a call."""
     if death.cause == "cpu":
         return ToolFault("timeout", "Timeout", f"it used more than {limits.cpu_kill_s:g} s of CPU time")
     if death.cause == "wall":
         return ToolFault("timeout", "Timeout", f"it did not end within {limits.wall_s:g} s")
+    if death.cause == "memory":
+        return ToolFault("killed", "OutOfMemory", "it took more memory than all programs together may")
     return ToolFault("killed", "WorkerEnded", "it ended the process that it ran in")

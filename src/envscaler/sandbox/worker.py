@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
@@ -16,14 +17,16 @@ from envscaler.sandbox.inside.wire import Reply, Request, framed
 if TYPE_CHECKING:
     from envscaler.sandbox.contract import Limits
 
-Cause = Literal["ended", "cpu", "wall"]
+Cause = Literal["ended", "cpu", "wall", "memory", "crowded"]
+"""Why a worker is dead: by itself or nobody knows why; it used up its CPU time or the time by the wall clock; it took
+more memory than all are allowed together; or others took too much with it, which is no fault of its own."""
 
 _decode = msgspec.msgpack.Decoder(Reply).decode
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 class WorkerDied(Exception):
-    """The worker ended before it answered: by itself, or because it used up its time."""
+    """The worker ended before it answered."""
 
     def __init__(self, cause: Cause) -> None:
         self.cause = cause
@@ -39,20 +42,37 @@ class Reaper(Protocol):
 class Worker:
     """One worker process and the socket to it."""
 
-    def __init__(self, pid: int, channel: Channel, reaper: Reaper) -> None:
+    def __init__(self, pid: int, channel: Channel, reaper: Reaper, inherited_bytes: int = 0) -> None:
+        """
+        Args:
+            inherited_bytes: memory that it shared with the zygote when it was forked.
+        """
         self.pid = pid
+        self.inherited_bytes = inherited_bytes
+        self.own_bytes = 0
+        """Memory of its own when it was last looked at."""
+        self.at_end: Callable[[Worker], None] | None = None
+        """Told when it has been killed."""
         self._channel = channel
         self._reaper = reaper
         self._cause: Cause = "ended"
         self._dead = False
-        self._asked_at: float | None = None
+        self.asked = False
+        """Whether it has a request to answer."""
+        self.asked_at = 0.0
+        """When it got its latest request, by the monotonic clock."""
         self._cpu_at: float | None = None
         self._serial = 0
 
     @property
     def dead(self) -> bool:
-        """Whether it has been killed."""
-        return self._dead
+        """Whether it has been killed, or is known to have ended."""
+        return self._dead or self._channel.closed
+
+    @property
+    def requests(self) -> int:
+        """How many it has had."""
+        return self._serial
 
     def next_serial(self) -> int:
         """The number that the next request has to carry."""
@@ -65,7 +85,7 @@ class Worker:
         Raises:
             WorkerDied: if there is none. The worker is then dead, as it is after a cancellation.
         """
-        self._asked_at, self._cpu_at = time.monotonic(), None
+        self.asked, self.asked_at, self._cpu_at = True, time.monotonic(), None
         try:
             reply = _decode(await self._channel.request(framed(request)))
             if reply.serial != request.serial:
@@ -77,15 +97,14 @@ class Worker:
             self.kill()
             raise
         finally:
-            self._asked_at = None
+            self.asked = False
         return reply
 
     def watch(self, limits: Limits) -> None:
         """Kill the worker if its present request has used up its time."""
-        asked_at = self._asked_at
-        if asked_at is None or self._dead:
+        if not self.asked or self._dead:
             return
-        elapsed = time.monotonic() - asked_at
+        elapsed = time.monotonic() - self.asked_at
         if elapsed < min(0.5, limits.cpu_s):
             return
         used = _cpu_seconds(self.pid)
@@ -110,6 +129,8 @@ class Worker:
             os.kill(self.pid, signal.SIGKILL)
         self._channel.close()
         self._reaper.reap(self.pid)
+        if self.at_end is not None:
+            self.at_end(self)
 
 
 def _cpu_seconds(pid: int) -> float | None:

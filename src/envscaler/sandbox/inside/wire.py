@@ -44,6 +44,8 @@ class Call(msgspec.Struct, frozen=True, array_like=True, tag="call"):
     clock_us: int
     name: str
     arguments: bytes
+    again: bool = False
+    """Whether it is played again; it may then take twice the time, so as not to fail by a hair."""
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True, tag="read"):
@@ -128,7 +130,8 @@ class Loaded(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Forked(msgspec.Struct, frozen=True, array_like=True):
-    """The new worker's process id; 0 when the program was not, or is no longer, loaded."""
+    """The new worker's process id; 0 when the program was not, or is no longer, loaded; -1 when the system gives no
+    process."""
 
     pid: int
 

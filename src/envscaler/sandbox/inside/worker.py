@@ -50,6 +50,8 @@ class Worker:
         self._settings = settings
         self._virtual = virtual
         self._running = False
+        self._interrupted = False
+        """Whether the present request has used up its time, whatever became of the interruption."""
         self._seed = 0
         self._class: type = object
         self._instance: object = None
@@ -68,7 +70,8 @@ class Worker:
     def _answer(self, request: Request) -> Reply:
         if isinstance(request, Call):
             self._virtual.begin(self._seed, request.index, request.clock_us)
-            return self._guarded(request.serial, lambda: self._call(request))
+            cpu_s = self._settings.cpu_s * (2 if request.again else 1)
+            return self._guarded(request.serial, lambda: self._call(request), cpu_s)
         if isinstance(request, Build):
             self._seed = request.seed
             self._virtual.begin(request.seed, -1, request.clock_us)
@@ -171,11 +174,12 @@ class Worker:
 
     # -- deadlines and failures -----------------------------------------------------------------------------
 
-    def _guarded(self, serial: int, body: Callable[[], Reply]) -> Reply:
+    def _guarded(self, serial: int, body: Callable[[], Reply], cpu_s: float | None = None) -> Reply:
         try:
             try:
+                self._interrupted = False
                 self._running = True
-                signal.setitimer(signal.ITIMER_PROF, self._settings.cpu_s, INTERRUPT_EVERY_S)
+                signal.setitimer(signal.ITIMER_PROF, cpu_s or self._settings.cpu_s, INTERRUPT_EVERY_S)
                 return body()
             finally:
                 self._running = False
@@ -187,10 +191,13 @@ class Worker:
 
     def _interrupt(self, *_: object) -> None:
         if self._running:
+            self._interrupted = True
             raise Interrupted
 
     def _failure(self, serial: int, error: BaseException) -> Reply:
-        usable = self._roll_back()
+        # Where time or memory ran out, the call has done what it would not do again at the same place; only in a new
+        # worker is what it left outside the instance what playing the log again gives.
+        usable = self._roll_back() and not self._interrupted and not isinstance(error, MemoryError)
         kind: FailureKind = "raised"
         name = ""
         if isinstance(error, Interrupted):

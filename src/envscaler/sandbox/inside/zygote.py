@@ -109,7 +109,11 @@ class Zygote:
             return 0
         if digest:
             self._programs.move_to_end(digest)
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(fd)
+            return -1
         if pid == 0:
             try:
                 self._become_worker(code, fd)
