@@ -14,7 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from envscaler.errors import SandboxError
-from envscaler.sandbox.memory import free_bytes, mapped_bytes
+from envscaler.sandbox.memory import Resident, free_bytes
 
 if TYPE_CHECKING:
     from envscaler.sandbox.contract import Limits
@@ -45,7 +45,7 @@ class Fleet:
         self._berths = 0
         """Workers that are alive or about to be."""
         self._live: dict[Worker, int] = {}
-        """With how many requests each had had when it was last weighed."""
+        """With how many requests each had answered when it was last weighed; -1 where it was at work on one."""
         self._idle: dict[Worker, None] = {}
         """The one idle longest first."""
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -80,7 +80,7 @@ class Fleet:
 
     def board(self, worker: Worker) -> None:
         """Take on a new worker, which counts as being asked until it is put to `rest`."""
-        self._live[worker] = 0
+        self._live[worker] = -1
         worker.own_bytes = _USUAL_BYTES
         worker.at_end = self._gone
 
@@ -147,14 +147,14 @@ class Fleet:
         self._serve()
 
     def _weigh_used(self) -> None:
-        used = [worker for worker, requests in self._live.items() if worker.requests != requests or worker.asked]
+        used = [worker for worker, requests in self._live.items() if worker.requests != requests]
         # In turn, when they are too many to be looked at together: who was looked at goes to the end.
         for worker in used[:_WEIGHED_AT_ONCE]:
-            mapped = mapped_bytes(worker.pid)
-            if mapped is not None:
-                worker.own_bytes = _USUAL_BYTES + max(0, mapped - worker.inherited_bytes)
+            resident = Resident.of(worker.pid)
+            if resident is not None and worker.origin is not None:
+                worker.own_bytes = _USUAL_BYTES + resident.beyond(worker.origin)
             del self._live[worker]
-            self._live[worker] = worker.requests
+            self._live[worker] = -1 if worker.asked else worker.requests
 
     # -- room -----------------------------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class Fleet:
 
 
 def _allowed_bytes(limits: Limits, free: int | None) -> int | None:
-    if mapped_bytes(os.getpid()) is None:
+    if Resident.of(os.getpid()) is None:
         return None
     if limits.max_total_mb is not None:
         return limits.max_total_mb * _MB

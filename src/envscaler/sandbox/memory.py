@@ -6,6 +6,7 @@ What follows from it is not its business. Elsewhere nothing is known, and None s
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -13,17 +14,34 @@ _NO_LIMIT_BYTES = 1 << 60
 """Control groups without a limit name a number above this, or none."""
 
 
-def mapped_bytes(pid: int) -> int | None:
-    """Memory that a process has mapped and in place, pages that it shares included.
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """Memory that a process has in place, pages that it shares with the one that forked it included.
 
     Unlike the exact share (smaps) it can be read of a process that has given up its user and its dumps, and costs
     microseconds.
     """
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as sizes:
-            return int(sizes.read().split()[1]) * _PAGE_BYTES
-    except (OSError, IndexError, ValueError):
-        return None
+
+    anonymous_bytes: int
+    """Of no file."""
+    mapped_bytes: int
+    """Of files, and what is meant to be shared."""
+
+    @classmethod
+    def of(cls, pid: int) -> Resident | None:
+        """Of a process; None where the system does not tell."""
+        try:
+            with open(f"/proc/{pid}/statm", "rb") as sizes:
+                _, resident, mapped, *_ = map(int, sizes.read().split())
+        except (OSError, ValueError):
+            return None
+        return cls((resident - mapped) * _PAGE_BYTES, mapped * _PAGE_BYTES)
+
+    def beyond(self, origin: Resident) -> int:
+        """Bytes that a process has more of than the one it was forked from."""
+        # Apart: a fork begins with less of the files than its origin, and could hide as much of its own behind it.
+        more = (self.anonymous_bytes - origin.anonymous_bytes, self.mapped_bytes - origin.mapped_bytes)
+        return sum(max(0, amount) for amount in more)
 
 
 def free_bytes() -> int | None:

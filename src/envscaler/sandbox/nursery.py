@@ -19,7 +19,7 @@ from envscaler.errors import ProgramError, SandboxError
 from envscaler.sandbox.channel import Channel, ChannelClosed
 from envscaler.sandbox.contract import IsolationReport, Limits, Program
 from envscaler.sandbox.inside.wire import Fork, Forked, Load, Loaded, Ready, Reap, Settings, framed, utf8
-from envscaler.sandbox.memory import mapped_bytes
+from envscaler.sandbox.memory import Resident
 from envscaler.sandbox.worker import Worker
 
 _START_S = 60.0
@@ -164,7 +164,7 @@ class Nursery:
                 raise ForkRefused
             return None
         assert self._process is not None
-        return Worker(pid, Channel(ours, max_frame_bytes), self, mapped_bytes(self._process.pid) or 0)
+        return Worker(pid, Channel(ours, max_frame_bytes), self, Resident.of(self._process.pid))
 
     async def _discard(self) -> None:
         self._loaded.clear()

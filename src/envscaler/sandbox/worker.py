@@ -16,6 +16,7 @@ from envscaler.sandbox.inside.wire import Reply, Request, framed
 
 if TYPE_CHECKING:
     from envscaler.sandbox.contract import Limits
+    from envscaler.sandbox.memory import Resident
 
 Cause = Literal["ended", "cpu", "wall", "memory", "crowded"]
 """Why a worker is dead: by itself or nobody knows why; it used up its CPU time or the time by the wall clock; it took
@@ -42,13 +43,13 @@ class Reaper(Protocol):
 class Worker:
     """One worker process and the socket to it."""
 
-    def __init__(self, pid: int, channel: Channel, reaper: Reaper, inherited_bytes: int = 0) -> None:
+    def __init__(self, pid: int, channel: Channel, reaper: Reaper, origin: Resident | None = None) -> None:
         """
         Args:
-            inherited_bytes: memory that it shared with the zygote when it was forked.
+            origin: what the zygote had in memory when it forked it; None where the system does not tell.
         """
         self.pid = pid
-        self.inherited_bytes = inherited_bytes
+        self.origin = origin
         self.own_bytes = 0
         """Memory of its own when it was last looked at."""
         self.at_end: Callable[[Worker], None] | None = None
