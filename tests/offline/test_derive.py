@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from envscaler.offline.blueprint import Blueprint
+from envscaler.offline.blueprint import Blueprint, Language
 from envscaler.offline.derive import compose, derive, part_names, template_names
 from envscaler.offline.design import class_source, entities_of, rules_of, tools_of
 from envscaler.offline.expression import CLOCK, Scope, evaluate
-from envscaler.offline.files import packaged
+from envscaler.offline.files import load_yaml, packaged
 from envscaler.offline.interpret import interpret
 from envscaler.offline.labels import names
 from envscaler.offline.methods import method_source
 from envscaler.offline.plans import make_plan
-from envscaler.offline.reading import NounEntry, Reading, read_task
+from envscaler.offline.reading import NounEntry, Reading, Spoken, lexicon, read_task
 from envscaler.offline.search import Search
 from envscaler.offline.situation import named_in
 from envscaler.offline.states import make_state
@@ -187,6 +187,59 @@ def test_the_same_reading_gives_the_same_environment() -> None:
 def test_acts_of_the_task_bring_the_parts_that_they_ask_for() -> None:
     asked = derive(reading("collection", "tide table", acts=("change",)))
     assert asked.operation("rate_element") is not None or asked.entity("Element").field("rating") is not None
+
+
+KINDS = sorted(load_yaml(packaged("elements.yaml")))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_list_holds_elements_of_its_own_kind_under_names_of_that_kind(kind: str, language: Language) -> None:
+    known = load_yaml(packaged("elements.yaml" if language == "en" else f"elements.{language}.yaml"))[kind]
+    entry = NounEntry(template="collection", person="client", place="site", element=kind)
+    spoken = Spoken(thing="周末清单", person="客户", place="站点")
+    asked = Reading(noun="list", thing="week list", entry=entry, acts=(), why="", language=language, spoken=spoken)
+    blueprint = derive(asked)
+    element = next(entity for entity in blueprint.entities if entity.variable == kind)
+    assert element.noun == known.get("noun", kind)
+    state = make_state(blueprint, seed=3, index=1, purpose="scenario")
+    titles = {row["title"] for row in state[element.container].values()}
+    assert len(titles) >= 8
+    assert titles <= set(known["names"])
+
+
+def test_every_list_of_the_lexicon_says_what_it_holds() -> None:
+    groups = [group for section in ("nouns", "compounds") for group in lexicon()[section]["collection"]]
+    held = {group["element"] for group in groups}
+    assert len(held) >= 8
+    assert held <= set(KINDS)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_reader_has_written_a_document_and_nobody_is_granted_access_to_their_own(seed: int) -> None:
+    blueprint = next(
+        made
+        for word in ("map", "plan", "memo", "poster", "letter", "notice", "song", "essay", "sketch", "chart")
+        if (made := compose(reading("document", f"wall {word}"), [])).operation("grant_access") is not None
+    )
+    state = make_state(blueprint, seed=seed, index=seed, purpose="scenario")
+    thing = next(entity for entity in blueprint.entities if entity.field("checked_out") is not None)
+    writers = {key: row["client_id"] for key, row in state[thing.container].items()}
+    assert all(state["clients"][writer]["role"] != "reader" for writer in writers.values())
+    assert state["access_rights"]
+    assert all(writers[row[thing.key]] != row["client_id"] for row in state["access_rights"].values())
+
+
+def test_steps_costs_and_wishes_go_with_the_kind_of_thing() -> None:
+    steps = {template: with_part(template, "steps").vocabularies["step_titles"] for template in fitting("steps")}
+    assert len(set(steps.values())) >= 6
+    assert len({with_part(template, "costs").vocabularies["cost_purposes"] for template in fitting("costs")}) >= 4
+    for task, wishes in (("Book a flight to Oslo.", "travel_wishes"), ("Book a dental appointment.", "care_wishes")):
+        read = read_task(task)
+        assert read is not None
+        note = derive(read).entity("Booking").field("note")
+        assert note is not None
+        assert note.make.pick == wishes
 
 
 def texts(blueprint: Blueprint) -> list[str]:

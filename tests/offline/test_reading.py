@@ -100,6 +100,34 @@ def test_the_lexicon_is_large_and_every_noun_stands_in_it_once() -> None:
     assert all(isinstance(word, str) and word.isalpha() and word.islower() for word in words)
 
 
+@pytest.mark.parametrize(
+    ("task", "template", "person"),
+    [
+        ("Update the inventory table with these counts.", "document", "analyst"),
+        ("Book the corner table for Friday.", "booking", "guest"),
+        ("Please file my tax return.", "approval", "filer"),
+        ("Cancel my pregnancy test.", "booking", "patient"),
+        ("Change my treatment plan.", "membership", "patient"),
+        ("Update our customer database.", "configuration", "developer"),
+        ("Create a new session token.", "configuration", "administrator"),
+    ],
+)
+def test_the_word_before_a_noun_decides_what_it_is(task: str, template: str, person: str) -> None:
+    reading = read_task(task)
+    assert reading is not None
+    assert (reading.entry.template, reading.entry.person) == (template, person)
+
+
+def test_compounds_differ_from_the_nouns_that_they_end_with() -> None:
+    for template, groups in lexicon()["compounds"].items():
+        assert template in template_names()
+        for group in groups:
+            for words in group["words"]:
+                before, noun = words.split()
+                assert noun_entry(noun, before) != noun_entry(noun), words
+                assert noun_entry(noun, "no such word") == noun_entry(noun)
+
+
 def test_every_noun_has_a_plural_that_is_read_back() -> None:
     for groups in lexicon()["nouns"].values():
         for group in groups:

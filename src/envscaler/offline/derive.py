@@ -22,7 +22,7 @@ from envscaler.errors import ProgramError
 from envscaler.offline.blueprint import Blueprint, EntityPlan, Language
 from envscaler.offline.composing import MOST_TOOLS, Composition, Plan
 from envscaler.offline.domains import blueprint_faults, complete
-from envscaler.offline.files import load_yaml
+from envscaler.offline.files import load_yaml, packaged
 from envscaler.offline.quantities import quantities
 from envscaler.offline.queries import standard_queries
 from envscaler.offline.reading import Reading, lexicon, plural
@@ -65,6 +65,12 @@ class Noun:
         return next((vocabulary for vocabulary, places in named if self.one in places), "place_names")
 
     @property
+    def wishes(self) -> str:
+        """Name of the vocabulary of what people wish for when they book there."""
+        known = lexicon()["wishes"].items()
+        return next((vocabulary for vocabulary, places in known if self.one in places), "wishes")
+
+    @property
     def at(self) -> str:
         """The English word before such a place where something happens."""
         return "with" if self.names in {"person_names", "firm_names"} else "at"
@@ -103,6 +109,7 @@ def compose(reading: Reading, parts: Collection[str] | None) -> Blueprint:
             parts=_Parts(asked, draw),
             pick=draw.pick,
             has=draw.keeps,
+            **_element(reading),
             **nouns,
         )
         composition = Composition(plan, {role: noun.Name for role, noun in nouns.items()})
@@ -111,7 +118,7 @@ def compose(reading: Reading, parts: Collection[str] | None) -> Blueprint:
             _attach_drawn(composition, nouns, asked, draw, reading)
         else:
             for name in parts:
-                part = _part(name, composition, nouns, draw, reading.language)
+                part = _part(name, composition, nouns, draw, reading)
                 if composition.takes(part):
                     composition.attach(part)
         most = int(draw.pick("tools", range(MOST_TOOLS - 6, MOST_TOOLS + 1)))
@@ -142,6 +149,19 @@ def _nouns(reading: Reading) -> dict[str, Noun]:
     return nouns
 
 
+def _element(reading: Reading) -> dict[str, Any]:
+    """What a list holds, for the templates of lists: its noun and what else is known of its kind."""
+    english, own = (_elements(language)[reading.entry.element] for language in ("en", reading.language))
+    kind = {"type": "int", "measure": english["field"], **english, **own}
+    return {"element": Noun(reading.entry.element, own.get("noun")), "kind": kind}
+
+
+@cache
+def _elements(language: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = load_yaml(packaged("elements.yaml" if language == "en" else f"elements.{language}.yaml"))
+    return loaded
+
+
 def _usable(thing: str) -> str:
     """The thing, in words that can name a variable and say what it is."""
     taken = keyword.iskeyword(thing) or thing in _RESERVED or plural(thing) == thing
@@ -160,7 +180,7 @@ def _attach_drawn(
             continue
         if not asked.intersection(_line("acts", name)) and draw.share("passed over", name) < _UNASKED_LEFT_OUT:
             continue
-        part = _part(name, composition, nouns, draw, language)
+        part = _part(name, composition, nouns, draw, reading)
         if composition.takes(part):
             composition.attach(part)
             wanted -= 1
@@ -182,11 +202,12 @@ def _line(key: str, part: str) -> frozenset[str]:
     return frozenset(found[1].split(", ")) if found is not None else frozenset()
 
 
-def _part(name: str, composition: Composition, nouns: dict[str, Noun], draw: _Draw, language: Language) -> Plan:
+def _part(name: str, composition: Composition, nouns: dict[str, Noun], draw: _Draw, reading: Reading) -> Plan:
     own = _Draw(f"{draw.seed}/{name}")
     return _rendered(
         f"parts/{name}",
-        language,
+        reading.language,
+        template=reading.entry.template,
         title=composition.entity("thing")["title"],
         called=composition.called,
         said=composition.hooks["said"],

@@ -35,6 +35,8 @@ class NounEntry(Record):
     """How the thing is called when no other noun stands before it; for nouns that say too little by themselves."""
     counted: str | None = None
     """What is put behind a noun that has no plural: `steel` is dealt with in `steel grades`."""
+    element: str = "element"
+    """What a list of that name holds: a kind of `elements.yaml`."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,13 @@ def lexicon() -> dict[str, Any]:
 
 @cache
 def _nouns() -> dict[str, NounEntry]:
+    return _entries("nouns")
+
+
+@cache
+def _entries(section: str) -> dict[str, NounEntry]:
     nouns: dict[str, NounEntry] = {}
-    for template, groups in lexicon()["nouns"].items():
+    for template, groups in lexicon()[section].items():
         for group in groups:
             shared = {key: value for key, value in group.items() if key != "words"}
             for word in group["words"]:
@@ -94,13 +101,13 @@ def _acts() -> dict[str, str]:
     return {verb: act for act, verbs in lexicon()["acts"].items() for verb in verbs.split()}
 
 
-def noun_entry(noun: str) -> NounEntry:
-    """What the lexicon knows of a noun.
+def noun_entry(noun: str, before: str = "") -> NounEntry:
+    """What the lexicon knows of a noun, after the word that stands before it: a database table is no dinner table.
 
     Raises:
         KeyError: if it is not in there.
     """
-    return _nouns()[noun]
+    return _entries("compounds").get(f"{before} {noun}") or _nouns()[noun]
 
 
 @lru_cache(maxsize=50_000)
@@ -156,7 +163,7 @@ def read_words(text: str) -> Reading | None:
 
 def _reading(found: _Found, tokens: list[str], why: str) -> Reading:
     acts = tuple(dict.fromkeys(_acts()[token] for token in tokens if token in _acts()))
-    return Reading(noun=found.noun, thing=found.thing, entry=_nouns()[found.noun], acts=acts, why=why)
+    return Reading(noun=found.noun, thing=found.thing, entry=found.entry, acts=acts, why=why)
 
 
 def _tokens(text: str) -> list[str]:
@@ -172,6 +179,7 @@ class _Found:
 
     noun: str
     thing: str
+    entry: NounEntry
     start: int
     """Where the first of its words stands."""
 
@@ -188,7 +196,9 @@ def _things(tokens: list[str]) -> Iterator[_Found]:
         start = index
         while start > 0 and index - start < _QUALIFIERS and _qualifies(tokens, start - 1, noun):
             start -= 1
-        yield _Found(noun, _called(noun, tokens[start:index]), start)
+        qualifiers = tokens[start:index]
+        entry = noun_entry(noun, qualifiers[-1] if qualifiers else "")
+        yield _Found(noun, _called(noun, entry, qualifiers), entry, start)
 
 
 _QUALIFIERS = 2
@@ -230,8 +240,7 @@ def _qualifies(tokens: list[str], index: int, noun: str) -> bool:
     return word in _words("qualifiers") or word in _nouns()
 
 
-def _called(noun: str, qualifiers: Sequence[str]) -> str:
-    entry = _nouns()[noun]
+def _called(noun: str, entry: NounEntry, qualifiers: Sequence[str]) -> str:
     if not qualifiers and entry.alone is not None:
         return entry.alone
     return " ".join(filter(None, [*qualifiers, noun, entry.counted]))

@@ -137,8 +137,8 @@ _DESCRIBED = "描述如此"
 
 
 def _reading(thing: _Thing, clauses: Sequence[Sequence[_Token]], why: str, language: Language) -> Reading:
-    entry = noun_entry(nouns()[thing.head])
-    kinds = (lexicon()["qualifiers"][word] for word in thing.qualifiers)
+    kinds = [lexicon()["qualifiers"][word] for word in thing.qualifiers]
+    entry = noun_entry(nouns()[thing.head], kinds[-1] if kinds else "")
     qualified = " ".join(filter(None, [*kinds, nouns()[thing.head], entry.counted]))
     said = "".join(thing.qualifiers) + thing.head
     if not thing.qualifiers:
