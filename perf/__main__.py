@@ -26,6 +26,7 @@ from envscaler.roles import types as t
 from envscaler.roles.ask import ask
 from envscaler.roles.role import Prompts
 from envscaler.sandbox import BlockingSandbox, Program
+from perf import sessions
 from perf.desk import LendingDesk, calls_of, state_of
 from perf.synthesis import side_by_side
 
@@ -126,6 +127,20 @@ def synthesis_table() -> Table:
     return table
 
 
+def sessions_table() -> Table:
+    """Memory and time of live and parked sessions."""
+    table = Table("one open session", "MB live", "MB parked", "a step, ms", "a step that wakes it, ms", box=None)
+    for words, size in SIZES.items():
+        for calls in (0, 40):
+            cost = sessions.measure(size, calls, count=40 if size < 100 else 15)
+            live = "" if cost.live_mb is None else f"{cost.live_mb:.1f}"
+            name = f"{words}, after {calls} calls"
+            table.add_row(name, live, f"{cost.parked_mb:.3f}", f"{cost.step_s * 1e3:.2f}", f"{cost.wake_s * 1e3:.1f}")
+            memory = "" if cost.live_mb is None else f"{cost.live_mb / cost.parked_mb:.0f}×"
+            table.add_row("live ÷ parked, waking ÷ step", memory, "", "", f"{cost.wake_s / cost.step_s:.0f}×")
+    return table
+
+
 def main() -> None:
     """Measure and print."""
     console = Console(width=110)
@@ -144,6 +159,7 @@ def main() -> None:
             words, "baseline ÷ ours", f"{theirs.wall_s / ours.wall_s:.1f}×", f"{theirs.cpu_s / ours.cpu_s:.1f}×", ""
         )
     console.print(steps_table)
+    console.print(sessions_table())
     plans, asked = planning(100), asking(500)
     console.print(f"offline model, one scenario (state, task, plan): {plans.cpu_s / 100 * 1e3:.1f} ms CPU")
     console.print(f"one question in a role, scripted model: {asked.cpu_s / 500 * 1e3:.2f} ms CPU")

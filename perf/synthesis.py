@@ -79,7 +79,7 @@ class _MemoryWatch:
 
     def _watch(self) -> None:
         while not self._over.wait(_LOOK_EVERY_S):
-            now = sum(filter(None, map(_proportional_kb, _family(os.getpid())))) / 1024
+            now = sum(filter(None, map(proportional_kb, _family(os.getpid())))) / 1024
             if now:
                 self.peak_mb = max(self.peak_mb or 0.0, now)
 
@@ -98,7 +98,8 @@ def _family(root: int) -> list[int]:
     return family
 
 
-def _proportional_kb(pid: int) -> int | None:
+def proportional_kb(pid: int) -> int | None:
+    """Memory of a process, shared pages divided among those that share them; None where the system does not tell."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
