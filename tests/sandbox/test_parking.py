@@ -125,7 +125,7 @@ async def test_many_sessions_in_few_workers_give_what_each_gives_alone() -> None
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 async def test_thousands_of_sessions_in_few_workers_give_what_each_gives_alone() -> None:
-    await compared(sessions=3000, calls=6, live=16)
+    await compared(sessions=2000, calls=4, live=16)
 
 
 async def test_the_session_idle_longest_is_the_one_that_is_parked(narrow: Sandbox) -> None:

@@ -142,6 +142,8 @@ class Nursery:
 
     async def _load(self, control: Channel, program: Program) -> None:
         answer = _decode_loaded(await control.request(framed(Load(program.digest, utf8(program.source)))))
+        if answer.refused:
+            raise ForkRefused
         if answer.type:
             raise ProgramError(program_fault(answer.type, answer.message, answer.line))
         self._loaded.add(program.digest)

@@ -127,6 +127,8 @@ class Loaded(msgspec.Struct, frozen=True, array_like=True):
     type: str = ""
     message: str = ""
     line: int = 0
+    refused: bool = False
+    """The system gives no process to compile it in."""
 
 
 class Forked(msgspec.Struct, frozen=True, array_like=True):

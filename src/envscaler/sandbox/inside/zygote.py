@@ -161,7 +161,12 @@ class Zygote:
 
     def _load(self, order: Load) -> Loaded:
         reading, writing = os.pipe()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            return Loaded(refused=True)
         if pid == 0:
             try:
                 os.close(reading)
