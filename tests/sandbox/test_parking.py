@@ -14,6 +14,7 @@ import pytest
 
 from envscaler.errors import SandboxError, WorkerLost
 from envscaler.sandbox import Limits, Outcome, Program, Sandbox, Session, Snapshot
+from envscaler.sandbox.worker import Worker
 
 from .conftest import LEDGER, QUICK, program_of
 from .processes import children_of, open_descriptors, sandbox_processes
@@ -278,6 +279,29 @@ async def test_a_parked_program_that_fails_no_longer_where_it_had_failed_is_lost
         except WorkerLost:
             return
     pytest.fail("process ids were always of one kind")
+
+
+class Doomed(Sandbox):
+    """Kills each new worker once it is told to."""
+
+    doomed = False
+
+    async def worker_for(self, program: Program) -> Worker:
+        worker = await super().worker_for(program)
+        if self.doomed:
+            os.kill(worker.pid, signal.SIGKILL)
+        return worker
+
+
+async def test_a_parked_session_for_which_every_new_worker_dies_is_lost_and_comes_back_when_they_live() -> None:
+    async with Doomed(replace(QUICK, max_live=2)) as sandbox:
+        session = await sandbox.open(LEDGER, {"accounts": {}})
+        await park(session)
+        sandbox.doomed = True
+        with pytest.raises(WorkerLost, match="rebuilt"):
+            await session.call("journal", {})
+        sandbox.doomed = False
+        assert (await session.call("journal", {})).result == 0
 
 
 async def test_a_worker_killed_while_it_rests_is_no_fault_of_the_next_call(narrow: Sandbox) -> None:

@@ -247,11 +247,12 @@ class Session:
         self._require_open()
         if self._worker is None or self._worker.dead:
             self._drop()
-            await self._retrying(self._replay)
+            await self._retrying(self._replay, again=True)
             assert self._worker is not None
         return self._worker
 
-    async def _retrying(self, build: Callable[[Worker], Awaitable[BuiltT]]) -> BuiltT:
+    async def _retrying(self, build: Callable[[Worker], Awaitable[BuiltT]], *, again: bool = False) -> BuiltT:
+        """Build the instance in some worker; what was built before and cannot be `again` is lost."""
         spare, self._spare = self._spare, None
         if spare is not None:
             try:
@@ -274,7 +275,7 @@ class Session:
                 if deaths < _REBUILDS and death.cause not in ("cpu", "memory"):
                     continue
                 fault = death_fault(death, self._host.limits)
-                if self._log:
+                if again:
                     raise WorkerLost(f"a worker could not be rebuilt: {fault}") from death
                 raise ProgramError(str(fault)) from death
             except BaseException:
