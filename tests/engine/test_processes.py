@@ -107,9 +107,12 @@ async def test_a_cancelled_call_ends_its_process(tmp_path: Path) -> None:
 
 
 _PARENT = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from envscaler.engine import Processes
+
+# A shell that runs the tests in the background leaves interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 async def main() -> None:
     async with Processes(1, "engine.services:arithmetic", 0) as processes:
@@ -127,10 +130,13 @@ async def test_processes_end_with_their_parent_however_it_ends(how: signal.Signa
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         stderr=subprocess.DEVNULL,
     )
-    pid = await asyncio.to_thread(wait_for_pid, mark)
-    parent.send_signal(how)
-    assert await asyncio.to_thread(parent.wait) != 0
-    await asyncio.to_thread(wait_for_end, pid)
+    try:
+        pid = await asyncio.to_thread(wait_for_pid, mark)
+        parent.send_signal(how)
+        assert await asyncio.to_thread(parent.wait, 60) != 0
+        await asyncio.to_thread(wait_for_end, pid)
+    finally:
+        parent.kill()
 
 
 @pytest.mark.parametrize(("text", "cores"), [("100000 100000\n", 1), ("50000 100000\n", 1), ("1\n", None), ("", None)])
