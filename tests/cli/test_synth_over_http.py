@@ -208,8 +208,8 @@ def calm(synth: Run, answer: Callable[[Body], str], tmp_path: Path) -> tuple[Any
         assert synth(server, library).json["spent"]["calls"] == 0
         assert server.served == served
     assert tree(library) == made
-    assert len(report["environments"]) == 2
-    assert report["funnel"]["scenarios"] == report["funnel"]["solved"] == 2 * SCENARIOS
+    assert len(report["environments"]) == 3
+    assert report["funnel"]["scenarios"] == report["funnel"]["solved"] == 3 * SCENARIOS
     assert report["faults"] == {"requests": {}, "replies": 0}
     return report, made
 
@@ -269,8 +269,9 @@ def test_what_no_reply_can_be_used_for_is_lost_alone_and_counted(
     library = tmp_path / "refused"
     with ChatServer(refuses) as server:
         report = synth(server, library).json
-    (dental,) = report["environments"]
+    dental, library_desk = report["environments"]
     assert dental == "dental-cleaning-appointment-booking-desk"
+    assert library_desk == "public-library-lending-desk"
     # Nothing that was lost elsewhere touched it: not even what its own replies cost differs.
     kept = {name: content for name, content in calm[1].items() if name.startswith(f"environments/{dental}/")}
     assert kept.items() <= tree(library).items()
