@@ -16,7 +16,6 @@ from envscaler.sandbox.fleet import Fleet
 from envscaler.sandbox.memory import Resident, free_bytes
 
 from .conftest import LEDGER, QUICK
-from .processes import open_descriptors
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +105,11 @@ async def test_where_the_process_may_open_no_more_files_sessions_take_turns() ->
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with Sandbox(replace(QUICK, max_live=64)) as sandbox:
         sessions = [await sandbox.open(LEDGER, {"accounts": {}})]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (open_descriptors() + 6, hard))
+        # The limit is on the number of a descriptor: numbers that are free below the highest one are taken first.
+        highest, taken = max(map(int, os.listdir("/proc/self/fd"))), [os.dup(0)]
+        while taken[-1] < highest:
+            taken.append(os.dup(0))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 7, hard))
         try:
             for _ in range(12):
                 sessions.append(await sandbox.open(LEDGER, {"accounts": {}}))
@@ -116,6 +119,8 @@ async def test_where_the_process_may_open_no_more_files_sessions_take_turns() ->
             assert len(sandbox.fleet.live) < 13
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for descriptor in taken:
+                os.close(descriptor)
 
 
 async def test_a_system_that_starts_no_process_at_all_is_an_error_and_one_that_does_again_is_used_again() -> None:
