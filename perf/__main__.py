@@ -10,7 +10,6 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from random import Random
 
 from rich.console import Console
@@ -25,17 +24,17 @@ from envscaler.roles import role as roles
 from envscaler.roles import types as t
 from envscaler.roles.ask import ask
 from envscaler.roles.role import Prompts
-from envscaler.sandbox import BlockingSandbox, Program
+from envscaler.sandbox import BlockingSandbox
 from perf import sessions
 from perf.desk import LendingDesk, calls_of, state_of
+from perf.sessions import PROGRAM
 from perf.synthesis import side_by_side
 
-PROGRAM = Program(source=Path(__file__).with_name("desk.py").read_text(encoding="utf-8"), class_name="LendingDesk")
 SIZES = {"about 4 KB": 24, "about 220 KB": 1300}
 
 
 class Clock:
-    """Time spent between the ends of a `with`: wall, and CPU of this process and of those that it has waited for."""
+    """Time spent between the ends of a `with`: wall, and CPU of this process."""
 
     wall_s = 0.0
     cpu_s = 0.0

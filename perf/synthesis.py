@@ -79,9 +79,13 @@ class _MemoryWatch:
 
     def _watch(self) -> None:
         while not self._over.wait(_LOOK_EVERY_S):
-            now = sum(filter(None, map(proportional_kb, _family(os.getpid())))) / 1024
-            if now:
-                self.peak_mb = max(self.peak_mb or 0.0, now)
+            total = 0
+            for size in map(proportional_kb, _family(os.getpid())):
+                if size is None:
+                    self.peak_mb = None  # a part would pass for the whole
+                    return
+                total += size
+            self.peak_mb = max(self.peak_mb or 0.0, total / 1024)
 
 
 def _family(root: int) -> list[int]:
@@ -99,11 +103,14 @@ def _family(root: int) -> list[int]:
 
 
 def proportional_kb(pid: int) -> int | None:
-    """Memory of a process, shared pages divided among those that share them; None where the system does not tell."""
+    """Memory of a process, shared pages divided among those that share them: 0 of one that has ended, None where the
+    system does not tell, as of hardened workers to anyone but root."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
+    except PermissionError:
         return None
+    except OSError:
+        return 0 if Path("/proc/self/smaps_rollup").exists() else None
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), None)
 
 

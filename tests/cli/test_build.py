@@ -29,7 +29,8 @@ def test_a_task_file_without_a_task_is_refused(cli: Command, tmp_path: Path, con
 
 
 def test_a_folder_is_no_task_file(cli: Command, tmp_path: Path) -> None:
-    cli("synth", tmp_path, "--library", tmp_path / "L").refused()
+    assert "folder" in cli("synth", tmp_path, "--library", tmp_path / "L").refused()
+    assert not (tmp_path / "L").exists()
 
 
 def test_a_source_is_needed_and_only_one(cli: Command, tasks: Path, tmp_path: Path) -> None:

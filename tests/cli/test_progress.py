@@ -41,11 +41,16 @@ def test_a_note_is_a_line_at_once_and_drives_no_terminal(capsys: pytest.CaptureF
 
 def test_a_reader_that_went_away_ends_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     class Gone(io.StringIO):
+        tried = 0
+
         def write(self, text: str) -> int:
+            self.tried += 1
             raise BrokenPipeError
 
-    monkeypatch.setattr("sys.stderr", Gone())
+    gone = Gone()
+    monkeypatch.setattr("sys.stderr", gone)
     LineReporter(Clock()).note("still at work")
+    assert gone.tried
 
 
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,9 +155,11 @@ def test_a_page_that_cannot_be_written_is_refused(cli: Command, made_library: Pa
     assert str(tmp_path / "file") in cli("show", made_library, "--html", tmp_path / "file" / "x.html").refused()
 
 
-@pytest.mark.parametrize("rest", [("0",), ("--html", "x.html")])
-def test_what_belongs_to_a_run_is_refused_elsewhere(cli: Command, made_library: Path, rest: tuple[str, ...]) -> None:
-    cli("show", f"{made_library}/{ENV}", *rest).refused()
+@pytest.mark.parametrize(("rest", "word"), [(("0",), "is no run"), (("--html", "x.html"), "a whole library or a run")])
+def test_what_belongs_to_a_run_is_refused_elsewhere(
+    cli: Command, made_library: Path, rest: tuple[str, ...], word: str
+) -> None:
+    assert word in cli("show", f"{made_library}/{ENV}", *rest).refused()
 
 
 def test_an_assessment_of_another_program_is_said_to_be_one(cli: Command, library: Path) -> None:

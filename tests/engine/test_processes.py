@@ -81,6 +81,15 @@ async def test_a_call_that_kills_every_process_is_lost_after_two_and_the_next_ca
         assert await processes.call(("add", 1), unheard) == 1
 
 
+async def test_processes_that_died_while_nobody_asked_them_cost_no_call() -> None:
+    async with Processes(2, ARITHMETIC, 0) as processes:
+        await asyncio.gather(*(processes.call(("add", 1), unheard) for _ in range(2)))
+        for pid in processes.pids:
+            os.kill(pid, signal.SIGKILL)
+            await asyncio.to_thread(wait_for_end, pid)
+        assert await processes.call(("add", 1), unheard) == 1
+
+
 async def test_what_a_service_raises_arrives_with_its_traceback() -> None:
     async with Processes(1, ARITHMETIC, 0) as processes:
         with pytest.raises(RuntimeError, match=r"(?s)services\.py.*ValueError: seven"):

@@ -17,7 +17,8 @@ from envscaler.errors import StoreError
 from envscaler.export import export_released
 from envscaler.ingest import ReleasedFiles, import_released
 from envscaler.rollout import RolloutSettings, run_replay, run_rollout
-from envscaler.store import LibraryStore
+from envscaler.store import LibraryStore, RunStore
+from envscaler.trajectory import StopReason
 
 
 def run_import(folder: Path, library: Path) -> None:
@@ -106,6 +107,17 @@ def test_episodes_of_ours_go_out_and_replay_in_the_library_that_takes_them(own: 
     assert replayed.summary.reward_equal == replayed.summary.episodes == 2
     # Ours are shown as JSON, the authors' as Python: equal in value.
     assert replayed.agrees
+
+
+def test_an_episode_that_the_machinery_cut_short_is_left_out_and_not_given_a_reward(own: Path, tmp_path: Path) -> None:
+    run = RunStore(tmp_path / "run")
+    first, second = RunStore(own / "rollouts" / "oracle").trajectories()
+    run.append(first.model_copy(update={"stop": StopReason.INFRASTRUCTURE, "verdict": None}))
+    run.append(second)
+    run.close()
+    report = export_released(own, tmp_path / "out", [tmp_path / "run"])
+    assert report.trajectories == {"run.json": 1}
+    assert first.id in report.left_out[0]
 
 
 def test_a_file_in_the_way_and_a_missing_run_are_refused(own: Path, tmp_path: Path) -> None:

@@ -95,6 +95,34 @@ def test_what_a_user_changed_stays_unless_it_is_to_be_replaced(tmp_path: Path) -
     assert program.read_text() == SOURCE
 
 
+def test_an_episode_that_differs_stays_unless_it_is_to_be_replaced(tmp_path: Path, episode: dict[str, Any]) -> None:
+    other = {**episode, "total_reward": 0.25}
+    run_import(published(tmp_path, [ENVIRONMENT], [SCENARIO], [episode, other]), tmp_path / "L")
+    files = published(tmp_path, episodes=[other, other])
+
+    def rewards() -> list[float | None]:
+        run = RunStore.open(tmp_path / "L" / "rollouts" / "released-trajectories")
+        return [made.recorded_reward for made in run.trajectories()]
+
+    report = run_import(files, tmp_path / "L")
+    assert (report.trajectories.kept, report.trajectories.unchanged) == (1, 1)
+    assert rewards() == [episode["total_reward"], 0.25]
+    assert run_import(files, tmp_path / "L", replace=True).trajectories.replaced == 1
+    assert rewards() == [0.25, 0.25]
+
+
+def test_the_scenario_of_an_episode_is_found_in_json_text_too(tmp_path: Path, episode: dict[str, Any]) -> None:
+    runner = as_runner(episode)
+    runner["task_info"] = json.dumps(runner["task_info"])
+    report = run_import(published(tmp_path, [ENVIRONMENT], [SCENARIO], [runner]), tmp_path / "L")
+    assert (report.trajectories.added, report.skipped) == (1, ())
+
+
+def test_operations_without_a_name_that_is_a_text_name_no_tool(tmp_path: Path) -> None:
+    odd = {**ENVIRONMENT, "operation_list": [{"operation_name": ["x"]}, *ENVIRONMENT.get("operation_list", [])]}
+    assert run_import(published(tmp_path, [odd]), tmp_path / "L").environments.added == 1
+
+
 def test_bad_entries_are_skipped_counted_and_named(tmp_path: Path, episode: dict[str, Any]) -> None:
     bad_environment = {name: part for name, part in ENVIRONMENT.items() if name != "env_class_code"} | {"env_id": "b"}
     files = published(

@@ -3,7 +3,6 @@ Chinese."""
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from offline.playing import results_in_agreement
 
 from envscaler.llm.chat import ModelRequest
 from envscaler.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -29,14 +29,11 @@ from envscaler.offline.methods import method_source
 from envscaler.offline.model import Unservable, blueprint_for, blueprint_of_task
 from envscaler.offline.plans import make_plan
 from envscaler.offline.reading import Reading
-from envscaler.offline.search import Search
 from envscaler.offline.states import make_state
 from envscaler.offline.tasks import write_task
 from envscaler.offline.tester import make_test_call
 from envscaler.offline.turns import agent_turn, user_turn
-from envscaler.offline.values import Maker
 from envscaler.offline.wording import is_chinese, telling_words, wording, words_of
-from envscaler.probe import valid_arguments, wrong_arguments
 from envscaler.program import analyze, assemble, state_faults
 from envscaler.roles import types as t
 from envscaler.skeleton import EnvDescription
@@ -284,37 +281,10 @@ def test_its_program_is_sound_and_agrees_with_the_interpreter(blueprint: Bluepri
     methods = {operation.name: method_source(blueprint, operation) for operation in blueprint.operations}
     source = assemble(class_source(blueprint), methods)
     assert analyze(source, blueprint.class_name, tools_of(blueprint)) == ()
-    module: dict[str, Any] = {"__name__": "environment"}
-    exec(source, module)  # noqa: S102 - source of our own making
-    tools = {tool.name: tool for tool in tools_of(blueprint)}
-    rng = Random(3)
-    state = states(blueprint)[0]
-    for _ in range(80):
-        operation = rng.choice(blueprint.operations)
-        found = next(Search(operation, state, Maker(blueprint, rng, state[CLOCK])).found(), None)
-        if found is not None and rng.random() < 0.5:
-            arguments: dict[str, Any] = found
-        elif rng.random() < 0.5:
-            arguments = valid_arguments(tools[operation.name], state, entities_of(blueprint), rng)
-        else:
-            arguments = wrong_arguments(tools[operation.name], state, entities_of(blueprint), rng)[1]
-        predicted = interpret(blueprint, operation, state, arguments)
-        instance = module[blueprint.class_name](copy.deepcopy(state))
-        try:
-            result = getattr(instance, operation.name)(**copy.deepcopy(arguments))
-        except TypeError as fault:
-            if not re.search(r"missing \d+ required|unexpected keyword argument", str(fault)):
-                raise
-            result = {"success": False, "error": predicted.error}
-        assert result["success"] is predicted.success, f"{operation.name}({arguments}): {result}"
-        assert canonical(vars(instance)) == canonical(predicted.state)
-        assert result.get("data") == predicted.data
+    for result in results_in_agreement(blueprint, source, states(blueprint)[0], calls=80, seed=3):
         for key in ("message", "error"):
             if key in result:
                 assert is_chinese(result[key]), result
-        if not predicted.success and predicted.violated is None and isinstance(predicted.error, str):
-            assert result["error"] == predicted.error
-        state = predicted.state
 
 
 @by_environment

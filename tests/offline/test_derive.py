@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
+from offline.playing import results_in_agreement
 
 from envscaler.offline.blueprint import Blueprint, Language
 from envscaler.offline.derive import compose, derive, part_names, template_names
 from envscaler.offline.design import class_source, entities_of, rules_of, tools_of
 from envscaler.offline.expression import CLOCK, Scope, evaluate
 from envscaler.offline.files import load_yaml, packaged
-from envscaler.offline.interpret import interpret
 from envscaler.offline.labels import names
 from envscaler.offline.methods import method_source
 from envscaler.offline.plans import make_plan
@@ -29,9 +27,8 @@ from envscaler.offline.states import make_state
 from envscaler.offline.structure import signature
 from envscaler.offline.values import PLACEHOLDER, Maker
 from envscaler.offline.wording import wording
-from envscaler.probe import valid_arguments, wrong_arguments
 from envscaler.program import analyze, assemble, state_faults
-from envscaler.state import State, canonical
+from envscaler.state import State
 
 ENGLISH = wording("en")
 HANDFUL = ["umbrella", "user survey", "hour glass"]
@@ -61,7 +58,7 @@ def assert_sound(blueprint: Blueprint, operations: set[str], *, seeds: int = 3, 
     states = [make_state(blueprint, seed=seed, index=seed, purpose="scenario") for seed in range(seeds)]
     for state in states:
         assert_legal(blueprint, state)
-    assert_agreement(blueprint, source, states[0], operations, calls)
+    results_in_agreement(blueprint, source, states[0], calls=calls, seed=3, preferred=operations)
     for operation in blueprint.operations:
         if operation.ask and operation.name in operations:
             needed = {param.name for param in operation.params if not param.optional}
@@ -78,39 +75,6 @@ def assert_legal(blueprint: Blueprint, state: State) -> None:
             assert evaluate(invariant.holds, Scope(blueprint, state).with_it(invariant.entity, row)), invariant.rule
     for entity in blueprint.entities:
         assert state[entity.container], f"no {entity.noun} in a state"
-
-
-def assert_agreement(blueprint: Blueprint, source: str, state: State, operations: set[str], calls: int) -> None:
-    module: dict[str, Any] = {"__name__": "derived"}
-    exec(source, module)  # noqa: S102 - source of our own making
-    tools = {tool.name: tool for tool in tools_of(blueprint)}
-    entities = entities_of(blueprint)
-    rng = Random(3)
-    chosen = [operation for operation in blueprint.operations if operation.name in operations]
-    for _ in range(calls):
-        operation = rng.choice(chosen if rng.random() < 0.7 else blueprint.operations)
-        found = next(Search(operation, state, Maker(blueprint, rng, state[CLOCK])).found(), None)
-        way = rng.random()
-        arguments: dict[str, Any]
-        if way < 0.6 and found is not None:
-            arguments = found
-        elif way < 0.8:
-            arguments = valid_arguments(tools[operation.name], state, entities, rng)
-        else:
-            arguments = wrong_arguments(tools[operation.name], state, entities, rng)[1]
-        predicted = interpret(blueprint, operation, state, arguments)
-        instance = module[blueprint.class_name](copy.deepcopy(state))
-        try:
-            result = getattr(instance, operation.name)(**copy.deepcopy(arguments))
-        except TypeError as fault:
-            # Python itself refuses what is missing or unexpected; anything else is the method's own fault.
-            if not re.search(r"missing \d+ required|unexpected keyword argument", str(fault)):
-                raise
-            result = {"success": False}
-        assert result["success"] is predicted.success, f"{operation.name}({arguments}): {result}"
-        assert canonical(vars(instance)) == canonical(predicted.state), f"{operation.name}({arguments})"
-        assert result.get("data") == predicted.data, f"{operation.name}({arguments})"
-        state = predicted.state
 
 
 def can_be_done(blueprint: Blueprint, name: str, state: State) -> bool:

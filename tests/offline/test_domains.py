@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from functools import cache
 from importlib import resources
@@ -10,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from offline.playing import results_in_agreement
 
 from envscaler.errors import ProgramError
 from envscaler.offline.blueprint import Blueprint, OperationPlan
@@ -25,7 +25,6 @@ from envscaler.offline.search import Search
 from envscaler.offline.states import make_state
 from envscaler.offline.values import PLACEHOLDER, Maker
 from envscaler.offline.wording import wording
-from envscaler.probe import valid_arguments, wrong_arguments
 from envscaler.program import analyze, assemble, state_faults
 from envscaler.state import State, canonical
 
@@ -119,37 +118,8 @@ def test_its_states_are_legal_and_show_every_status(name: str) -> None:
 
 @every_domain
 def test_program_and_interpreter_agree(name: str) -> None:
-    blueprint = domain(name)
-    module: dict[str, Any] = {"__name__": "domain"}
-    exec(program(name), module)  # noqa: S102 - source of our own making
-    tools = {tool.name: tool for tool in tools_of(blueprint)}
-    entities = entities_of(blueprint)
     for seed, start in enumerate(states(name)[:2]):
-        rng = Random(seed)
-        state = start
-        for _ in range(60):
-            operation = rng.choice(blueprint.operations)
-            found = next(Search(operation, state, Maker(blueprint, rng, state[CLOCK])).found(), None)
-            way = rng.random()
-            if way < 0.5 and found is not None:
-                arguments: dict[str, Any] = found
-            elif way < 0.75:
-                arguments = valid_arguments(tools[operation.name], state, entities, rng)
-            else:
-                arguments = wrong_arguments(tools[operation.name], state, entities, rng)[1]
-            predicted = interpret(blueprint, operation, state, arguments)
-            instance = module[blueprint.class_name](copy.deepcopy(state))
-            try:
-                result = getattr(instance, operation.name)(**copy.deepcopy(arguments))
-            except TypeError as fault:
-                # Python itself refuses what is missing or unexpected; anything else is the method's own fault.
-                if not re.search(r"missing \d+ required|unexpected keyword argument", str(fault)):
-                    raise
-                result = {"success": False}
-            assert result["success"] is predicted.success, f"{operation.name}({arguments}): {result}"
-            assert canonical(vars(instance)) == canonical(predicted.state), f"{operation.name}({arguments})"
-            assert result.get("data") == predicted.data, f"{operation.name}({arguments})"
-            state = predicted.state
+        assert results_in_agreement(domain(name), program(name), start, calls=60, seed=seed)
 
 
 @every_domain

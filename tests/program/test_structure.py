@@ -256,6 +256,35 @@ def test_a_check_in_a_method_of_its_own_is_the_same_check() -> None:
     assert signature(outside) == signature(LENDING)
 
 
+MATCHING = """
+        match label:
+            case "all":
+                for thing in self.things.values():
+                    thing["holder"] = None
+            case _:
+                {other}
+        return {{"success": True}}
+"""
+
+
+def test_what_stands_in_a_match_counts() -> None:
+    def with_other(other: str) -> str:
+        start, end = LENDING.index("        found ="), LENDING.index("    def lend")
+        return signature(LENDING[:start] + MATCHING.format(other=other) + "\n" + LENDING[end:])
+
+    assert len({with_other("pass"), with_other("self.things.clear()"), with_other("del self.members[label]")}) == 3
+
+
+def test_an_assertion_is_a_condition() -> None:
+    line = "        member = self.members.get(member_id)\n"
+    asserted = LENDING.replace(line, line + '        assert thing["colour"] == thing_id\n', 1)
+    said = LENDING.replace(
+        line, line + '        if not (thing["colour"] == thing_id):\n            raise ValueError("colour")\n', 1
+    )
+    assert signature(asserted) != signature(LENDING)
+    assert signature(asserted) == signature(said)
+
+
 def test_what_holds_ids_of_another_container_references_it() -> None:
     apart = edited("self.members: dict[str, Member]", "self.people: dict[str, Member]").replace(
         "self.members", "self.people"

@@ -36,6 +36,11 @@ def test_the_text_of_a_result_is_read_back(value: Any) -> None:
         assert recorded_value(str(value), value) == value
 
 
+@pytest.mark.parametrize("text", ["{{1}}", "{[1]: 2}", "[", "\x00"])
+def test_a_text_that_is_no_value_is_itself(text: str) -> None:
+    assert recorded_value(text, {}) == text
+
+
 @given(st.uuids(), st.uuids(), JSON)
 def test_mapping_there_and_back_gives_the_value_again(one: Any, other: Any, value: Any) -> None:
     ids = Ids()

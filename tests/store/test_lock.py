@@ -1,5 +1,6 @@
 """One command at a time writes to a library or a run."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -49,3 +50,20 @@ def test_libraries_and_runs_have_locks_of_their_own(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="one"), run.writing():
             pass
     assert store.env_ids() == ()
+
+
+def test_the_file_of_a_lock_that_was_given_back_says_nothing(tmp_path: Path) -> None:
+    with sole_writer(tmp_path / "lock", "it"):
+        pass
+    assert (tmp_path / "lock").read_bytes() == b""
+
+
+def test_a_file_system_without_locks_can_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_here(handle: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", none_here)
+    with sole_writer(tmp_path / "lock", "it"):
+        (tmp_path / "letter").write_text("written")
+    with pytest.raises(ZeroDivisionError), sole_writer(tmp_path / "lock", "it"):
+        _ = 1 / 0

@@ -12,7 +12,7 @@ import pytest
 from synth.conftest import TASKS, tree
 from synth.lending import METHODS, LendingModel, thing_of
 
-from envscaler.errors import BudgetExhausted
+from envscaler.errors import BudgetExhausted, SandboxError
 from envscaler.llm.chat import ModelRequest
 from envscaler.models import Models
 from envscaler.roles import types as t
@@ -150,3 +150,20 @@ async def test_a_run_that_was_ended_resumes_to_the_same_bytes(
     report = await synth(opened, settings_of(task_file, library))
     assert report.environments == (BICYCLE, UMBRELLA)
     assert tree(library) == tree(tmp_path / "plain")
+
+
+async def test_a_copy_stays_out_of_a_report_that_an_earlier_environment_is_missing_from(
+    tmp_path: Path, opened: Opened
+) -> None:
+    class Broken(Umbrellas):
+        def write_method(self, inputs: t.WriteMethodInputs) -> Any:
+            raise SandboxError("the machine is gone")
+
+    task_file, library = tmp_path / "tasks.txt", tmp_path / "library"
+    task_file.write_text("\n".join((TASKS[4], TASKS[0], TASKS[2])) + "\n", encoding="utf-8")
+    assert (await synth(opened, settings_of(task_file, library))).environments == (UMBRELLA, BICYCLE)
+    LibraryStore.open(library).remove_environment(UMBRELLA)
+    report = await synth(opened, settings_of(task_file, library), Broken())
+    assert report.environments == (BICYCLE,) == LibraryStore.open(library).env_ids()
+    (merged,) = report.merged
+    assert (merged.into, merged.by_structure) == (BICYCLE, 1)

@@ -65,12 +65,14 @@ class Processes:
         """The answer to one call; one that is cancelled ends its process.
 
         Raises:
-            ProcessLost: if its process died, and a second one too.
+            ProcessLost: if its process died, and a second one too, or none can be started.
             RuntimeError: with the traceback, if the service raised.
         """
         async with self._free:
             reason = ""
             for _ in range(_TRIES):
+                while self._idle and self._idle[-1].has_ended:
+                    await self._lose(self._idle.pop(), gone=True)
                 process = self._idle.pop() if self._idle else await self._started()
                 try:
                     answer = await process.ask(payload, on_event)
@@ -85,7 +87,10 @@ class Processes:
             raise ProcessLost(f"a process that shares the work died twice in the same place ({reason})")
 
     async def _started(self) -> _Process:
-        process = await _Process.start(self._begin, self._path)
+        try:
+            process = await _Process.start(self._begin, self._path)
+        except OSError as error:
+            raise ProcessLost(f"a process that shares the work cannot be started: {error}") from error
         self._all.add(process)
         return process
 
@@ -103,6 +108,11 @@ class _Process:
         self.pid = process.pid
         self._process = process
         self._to, self._from = process.stdin, process.stdout
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended by itself, as far as is known."""
+        return self._process.returncode is not None
 
     @classmethod
     async def start(cls, begin: bytes, path: list[str]) -> _Process:

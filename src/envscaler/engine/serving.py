@@ -26,7 +26,7 @@ Serve = Callable[[Any, Tell], Awaitable[Any]]
 Service = Callable[[Any], AbstractAsyncContextManager[Serve]]
 """What a process enters once, with the argument it was started with."""
 
-Kind = Literal["ready", "event", "answer", "failed"]
+Kind = Literal["event", "answer", "failed"]
 
 
 def framed(value: object) -> bytes:
@@ -80,7 +80,6 @@ async def _serve(name: str, argument: Any, waiting: _Waiting, send: Callable[...
     module, _, attribute = name.partition(":")
     service: Service = getattr(importlib.import_module(module), attribute)
     async with service(argument) as serve:
-        send("ready")
         while body := await asyncio.to_thread(waiting.calls.get):
             waiting.busy = True
             # Not in the thread that receives: unpickling imports modules, and the service is importing them too.

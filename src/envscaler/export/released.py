@@ -15,6 +15,7 @@ from pathlib import Path
 from envscaler.errors import StoreError
 from envscaler.record import Record
 from envscaler.released import Published, published_environment, published_key, published_scenario, published_trajectory
+from envscaler.rollout.scores import UNFINISHED
 from envscaler.rollout.settings import Folder
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
@@ -88,11 +89,11 @@ def _scenarios(
     store: LibraryStore, skeletons: Iterable[EnvSkeleton], counts: Counter[str], left_out: list[str]
 ) -> Iterator[Published]:
     def placed(number: int, skeleton: EnvSkeleton) -> Iterator[tuple[_Place, int, Scenario, str]]:
-        for scenario in store.scenarios(skeleton.id, left_out.append):
+        for scenario in sorted(store.scenarios(skeleton.id, left_out.append), key=_place):
             yield _place(scenario), number, scenario, skeleton.class_name
 
-    # Files of imported scenarios are in published order: merged, they are read side by side and never held in
-    # memory. What was made here follows, one file after the other.
+    # Those of one file were published side by side: merged, a scenario of each environment is held at a time beside
+    # those of one that is sorted. What was made here follows, one environment after the other.
     imported = [placed(number, part) for number, part in enumerate(skeletons) if part.released is not None]
     own = (row for part in skeletons if part.released is None for row in placed(0, part))
     for _, _, scenario, class_name in chain(heapq.merge(*imported, key=lambda part: part[:2]), own):
@@ -110,7 +111,8 @@ def _runs(store: LibraryStore, others: Sequence[Path]) -> Iterator[tuple[RunStor
 
     for run_id in store.rollouts():
         run = store.run(run_id)
-        first = next(run.trajectories(), None) if run.exists else None
+        # Broken lines are told where the episodes are written.
+        first = next(run.trajectories(_silent), None) if run.exists else None
         file = (first.released or {}).get("file") if first is not None else None
         if isinstance(file, str):
             yield run, unused(Path(file).name, run)
@@ -130,6 +132,11 @@ def _trajectories(
     known: dict[str, dict[str, Scenario]] = {}
     counts[file] = 0
     for trajectory in run.trajectories(left_out.append):
+        if trajectory.stop in UNFINISHED:
+            left_out.append(
+                f"{trajectory.id}: cut short by the machinery ({trajectory.stop.value}), which has no reward"
+            )
+            continue
         scenario = _scenario_of(store, trajectory, skeletons, known)
         yield published_trajectory(trajectory, skeletons.get(trajectory.env_id), scenario)
         counts[file] += 1
@@ -143,9 +150,13 @@ def _scenario_of(
 ) -> Scenario | None:
     env_id = trajectory.env_id
     if env_id not in known:
-        held = store.scenarios(env_id) if env_id in skeletons else iter(())
+        held = store.scenarios(env_id, _silent) if env_id in skeletons else iter(())
         known[env_id] = {scenario.id: scenario for scenario in held}
     return known[env_id].get(trajectory.scenario_id)
+
+
+def _silent(complaint: str) -> None:
+    """For files that are read a second time."""
 
 
 def _json(entries: Iterable[Published], keys: Sequence[str] | None = None) -> Iterator[bytes]:

@@ -17,11 +17,22 @@ from envscaler.engine import NullProgress, Progress
 from envscaler.errors import StoreError, UsageError
 from envscaler.ingest.checking import Check, check_all
 from envscaler.ingest.report import Counts, ImportedEnvironment, ImportReport, Outcome
-from envscaler.released import Entry, entries, env_id_of, notes_of, scenario_of, skeleton_of, trajectory_of
+from envscaler.released import (
+    Entry,
+    entries,
+    env_id_of,
+    episode_of,
+    folder_name,
+    notes_of,
+    published_episode,
+    scenario_of,
+    skeleton_of,
+    trajectory_of,
+)
 from envscaler.rollout import RolloutSettings, RunRecord, scores
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
-from envscaler.state import JsonValue
+from envscaler.state import digest
 from envscaler.store import LibraryStore, RunStore
 from envscaler.trajectory import Trajectory
 
@@ -52,7 +63,7 @@ async def import_released(
 
     Args:
         check: run `check_env` on every environment of the file, on the state of its first scenario.
-        replace: replace environments and scenarios that the library has differently; else they stay.
+        replace: replace environments, scenarios and episodes that the library has differently; else they stay.
 
     Raises:
         UsageError: if no file is given.
@@ -165,9 +176,10 @@ class _Import:
         path = self._files.trajectories
         if path is None:
             return
-        run_id = f"released-{path.stem}"
+        run_id = f"released-{folder_name(path.stem)}"
         run = self.run = self._store.run(run_id)
-        there = {trajectory.id for trajectory in run.trajectories()}
+        there = {trajectory.id: _digest(trajectory) for trajectory in run.trajectories()}
+        order: dict[str, int] = {}
         samples: Counter[str] = Counter()
         with run.writing(), run:
             for _, entry in self._entries("trajectories", path):
@@ -176,9 +188,16 @@ class _Import:
                     made = self._trajectory(entry, path.name, samples)
                 if made is None:
                     continue
-                if made.id not in there:
+                order[made.id] = len(order)
+                outcome: Outcome = "added"
+                if made.id in there:
+                    same = there[made.id] == _digest(made)
+                    outcome = "unchanged" if same else "replaced" if self._replace else "kept"
+                if outcome in ("added", "replaced"):
                     run.append(made)
-                self.counts["trajectories"]["unchanged" if made.id in there else "added"] += 1
+                self.counts["trajectories"][outcome] += 1
+            if self.counts["trajectories"]["replaced"]:
+                run.arrange(lambda one: (order.get(one.id, len(order)), one.id))
         record = RunRecord(
             id=run_id,
             library=self._store.path.resolve(),
@@ -194,17 +213,15 @@ class _Import:
     def _trajectory(self, entry: Entry, file: str, samples: Counter[str]) -> Trajectory:
         found = self._environment(entry)
         skeleton = found.skeleton
-        scenario = self._scenario(found, entry.value)
+        task_id = episode_of(published_episode(entry.value, entry.where), entry.where).task_id
+        scenario = self._scenario(found, task_id)
         made = trajectory_of(entry.value, entry.where, skeleton=skeleton, scenario=scenario, file=file)
         place = made.id
         number = samples[place]
         samples[place] += 1
         return made.model_copy(update={"sample": number, "id": f"{place.removesuffix('.0')}.{number}"})
 
-    def _scenario(self, found: _Found, value: JsonValue) -> Scenario | None:
-        entry = value if isinstance(value, dict) else {}
-        inner = entry.get("task_info")
-        name = str((inner if isinstance(inner, dict) else entry).get("task_id"))
+    def _scenario(self, found: _Found, name: str) -> Scenario | None:
         if found.by_id is None:
             # As the library has them, which includes what other files brought.
             found.by_id = {scenario.id: scenario for scenario in self._store.scenarios(found.skeleton.id)}
@@ -313,6 +330,10 @@ def _said(record: EnvSkeleton | Scenario) -> dict[str, Any]:
     released = said["released"] or {}
     said["released"] = {name: part for name, part in released.items() if name not in ("position", "listed")}
     return said
+
+
+def _digest(trajectory: Trajectory) -> str:
+    return digest(trajectory.model_dump(mode="json"))
 
 
 def _name(path: Path | None) -> str:

@@ -125,6 +125,11 @@ class Effects(Expressions):
                 return True
             case ast.If():
                 return self._if(statement, names)
+            case ast.Assert(test=test):
+                refused = ast.If(test=ast.UnaryOp(op=ast.Not(), operand=test), body=[ast.Raise()], orelse=[])
+                return self._if(refused, names)
+            case ast.Match():
+                return self._match(statement, names)
             case ast.For():
                 self._for(statement, names)
             case ast.While(test=test, body=body):
@@ -173,6 +178,30 @@ class Effects(Expressions):
         elif other_ends and not self._only_refused(before):
             self._context.append(("when", condition))
         return False
+
+    def _match(self, statement: ast.Match, names: Names) -> bool:
+        subject = self.value(statement.subject, names)
+        ends, whole = True, False
+        for case in statement.cases:
+            parts = [node for node in ast.walk(case.pattern) if isinstance(node, ast.pattern)]
+            kinds = " ".join(type(part).__name__ for part in parts)
+            condition = self.terms.term(f"matches {kinds}", ("0", subject.term))
+            inner = dict(names)
+            for part in parts:
+                captured = part.rest if isinstance(part, ast.MatchMapping) else getattr(part, "name", None)
+                if captured is not None:
+                    inner[captured] = Value(self.terms.term("part", ("of", subject.term)))
+            body: list[ast.stmt] = list(case.body)
+            if case.guard is not None:
+                body = [ast.If(test=case.guard, body=body, orelse=[])]
+            case_ends = self._within("when", condition, body, inner)
+            ends = ends and case_ends
+            whole = whole or (
+                case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+            )
+            if not case_ends:
+                names.update(self._merged(condition, names, inner, names))
+        return ends and whole
 
     def _returns(self) -> int:
         return len(self._frames[-1].returns)

@@ -18,7 +18,7 @@ from envscaler.program.schemas import tool_schemas
 from envscaler.program.terms import Sorts, Term, Terms
 from envscaler.skeleton import Entity, EnvSkeleton
 
-MEASURE = 1
+MEASURE = 2
 """Version of the measure: signatures of different versions do not compare."""
 
 

@@ -2,7 +2,7 @@
 
 from envscaler.released.environments import notes_of, published_environment, published_key, skeleton_of
 from envscaler.released.episodes import Episode, PlayedStep, episode_of, published_episode
-from envscaler.released.fields import Published
+from envscaler.released.fields import Published, folder_name
 from envscaler.released.scenarios import env_id_of, published_scenario, scenario_of
 from envscaler.released.stream import Complaint, Entry, entries
 from envscaler.released.trajectories import played_scenario, published_trajectory, trajectory_of
@@ -16,6 +16,7 @@ __all__ = [
     "entries",
     "env_id_of",
     "episode_of",
+    "folder_name",
     "notes_of",
     "played_scenario",
     "published_environment",

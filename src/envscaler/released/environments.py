@@ -79,14 +79,15 @@ def notes_of(skeleton: EnvSkeleton) -> tuple[str, ...]:
     notes = []
     operations = fields.get("operation_list")
     if isinstance(operations, list):
-        known = {part.get("operation_name") for part in operations if isinstance(part, dict)}
+        names_of = (part.get("operation_name") for part in operations if isinstance(part, dict))
+        known = {name for name in names_of if isinstance(name, str)}
         tools = {tool.name for tool in skeleton.tools}
         notes += [
             f"the tool {tool.name} is not in operation_list: it is taken for one that may change the state"
             for tool in skeleton.tools
             if tool.name not in known
         ]
-        notes += [f"the operation {name} has no tool" for name in sorted(map(str, known - tools))]
+        notes += [f"the operation {name} has no tool" for name in sorted(known - tools)]
     spaces = fields.get("state_space_definition")
     if isinstance(spaces, list):
         names = {entity.name for entity in skeleton.entities}
@@ -145,7 +146,7 @@ def _tools(published: Published, where: str) -> tuple[ToolSpec, ...]:
     if "tools" not in published:
         raise StoreError(f"{where}: field `tools` is missing")
     kinds = {
-        part.get("operation_name"): part.get("operation_type") for part in rows(published, "operation_list", where)
+        str(part.get("operation_name")): part.get("operation_type") for part in rows(published, "operation_list", where)
     }
     tools: dict[str, ToolSpec] = {}
     for index, part in enumerate(rows(published, "tools", where)):

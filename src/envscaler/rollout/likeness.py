@@ -83,7 +83,8 @@ def recorded_value(text: str, ours: JsonValue) -> JsonValue:
     for read in (ast.literal_eval, json.loads):
         try:
             return canonical(read(text))
-        except (ValueError, SyntaxError, MemoryError, RecursionError, NotJson):
+        # A set of sets is no literal, but a fault of its type.
+        except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError, NotJson):
             continue
     return text
 

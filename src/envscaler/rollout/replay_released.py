@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from envscaler.env import verdict_of
+from envscaler.errors import ProgramError
 from envscaler.released import Episode, PlayedStep
 from envscaler.rollout.likeness import (
     Ids,
@@ -242,7 +243,10 @@ async def _explained_by_clock(episode: Episode, player: _Player, played: _Playba
     moments = [*shown, ("a later one", later(player.scenario.clock)), ("an earlier one", _EARLIER)]
     others = []
     for what, clock in moments:
-        other = await player.play(clock)
+        try:
+            other = await player.play(clock)
+        except ProgramError:
+            continue  # a program that cannot be used at another time explains nothing
         if _equal(recorded, other.fraction):
             return Explanation(
                 kind="clock_value", evidence=f"with the clock at {clock}, {what}, the reward is {recorded}"

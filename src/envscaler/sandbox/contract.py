@@ -62,7 +62,9 @@ class Limits:
     """Worker processes alive at once; None: what the cores, the memory and the file descriptors here allow. Sessions
     beyond it are parked, those idle longest, and woken by their next call; while none is idle, calls wait."""
     max_total_mb: int | None = None
-    """Memory of all workers together; None: half of what is free when the sandbox is made."""
+    """Memory of all workers together; None: half of what is free when the sandbox is made, divided by `sandboxes`."""
+    sandboxes: int = 1
+    """Sandboxes, in processes of their own, that share this machine."""
 
 
 @dataclass(frozen=True, slots=True)

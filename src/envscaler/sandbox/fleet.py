@@ -195,7 +195,7 @@ def _allowed_bytes(limits: Limits, free: int | None) -> int | None:
     if limits.max_total_mb is not None:
         return limits.max_total_mb * _MB
     # One worker that takes all that it may has to find room.
-    return None if free is None else max(free // 2, 2 * limits.memory_mb * _MB)
+    return None if free is None else max(free // 2 // limits.sandboxes, 2 * limits.memory_mb * _MB)
 
 
 def _sensible_number(allowed_bytes: int | None) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_STALE = ("inactive_file ", "total_inactive_file ")
 _NO_LIMIT_BYTES = 1 << 60
 """Control groups without a limit name a number above this, or none."""
 
@@ -76,13 +77,16 @@ def _groups_free() -> list[int | None]:
         own = root / path.lstrip("/")
         for group in (own, *own.parents):
             if group.is_relative_to(root):
-                found.append(_left(group / limit, group / use))
+                found.append(_left(group / limit, group / use, group / "memory.stat"))
     return found
 
 
-def _left(limit: Path, use: Path) -> int | None:
+def _left(limit: Path, use: Path, parts: Path) -> int | None:
     try:
         most, used = limit.read_text(encoding="ascii").strip(), int(use.read_text(encoding="ascii"))
+        # Files that were read some time ago count as used, and go when their place is needed.
+        stale = [line.split()[1] for line in parts.read_text(encoding="ascii").splitlines() if line.startswith(_STALE)]
+        used -= max(map(int, stale), default=0)
     except (OSError, ValueError):
         return None
     if not most.isdigit() or int(most) >= _NO_LIMIT_BYTES:

@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -66,7 +67,10 @@ class Nursery:
             SandboxError: with what the zygote printed, if it does not come up.
         """
         async with self._lock:
-            await self._started()
+            try:
+                await self._started()
+            except ForkRefused as error:
+                raise SandboxError(f"the process that starts workers cannot be started: {error.__cause__}") from error
 
     async def fork(self, program: Program | None, max_frame_bytes: int) -> Worker:
         """A new worker for `program`, or for judging.
@@ -121,7 +125,10 @@ class Nursery:
             self._flush()
             return self._control
         await self._discard()
-        process, ours = _spawn(self._limits)
+        try:
+            process, ours = _spawn(self._limits)
+        except OSError as error:
+            raise ForkRefused from error
         self._process = process
         self._control = Channel(ours, _CONTROL_FRAME_BYTES)
         assert process.stderr is not None
@@ -180,7 +187,10 @@ class Nursery:
         if process.stderr is not None:
             process.stderr.close()
         # The zygote ends its workers and itself when its socket closes.
-        await asyncio.shield(asyncio.to_thread(_wait, process))
+        try:
+            await asyncio.shield(asyncio.to_thread(_wait, process))
+        except RuntimeError:  # no thread can be started; it has seconds to end, which are then waited here
+            _wait(process)
 
     def _flush(self) -> None:
         while self._unreaped and self._control is not None and self._control.post(framed(Reap(self._unreaped[-1]))):
@@ -198,7 +208,8 @@ def _spawn(limits: Limits) -> tuple[subprocess.Popen[bytes], socket.socket]:
         limits.cpu_s, limits.memory_mb, limits.max_output_bytes, limits.max_state_bytes, limits.max_message_chars
     )
     ours, theirs = socket.socketpair()
-    with theirs:
+    with ExitStack() as failed, theirs:
+        failed.callback(ours.close)
         process = subprocess.Popen(
             [
                 # Not -I: it would ignore PYTHONHASHSEED.
@@ -215,6 +226,7 @@ def _spawn(limits: Limits) -> tuple[subprocess.Popen[bytes], socket.socket]:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        failed.pop_all()
     return process, ours
 
 

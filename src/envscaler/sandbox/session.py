@@ -115,9 +115,7 @@ class Session:
             ProgramError: if that fails.
         """
         async with self._turn():
-            self._digest, clock = await self._retrying(self._begin)
-            if self._beginning.call_index == 0:
-                self._clock_us = clock
+            self._digest, self._clock_us = await self._retrying(self._begin)
 
     async def call(self, name: str, arguments: Arguments) -> Outcome:
         """Call the program's public method `name`.

@@ -33,14 +33,20 @@ def sole_writer(lock: Path, what: str) -> Iterator[None]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             holder = os.read(handle, 32).decode(errors="replace").strip()
             who = f" (process {holder})" if holder else ""
             raise StoreError(
                 f"{what} is being written by another envscaler command{who}; wait until it has ended, then run again"
             ) from error
+        except OSError:
+            yield  # a file system without locks, such as some that are mounted from afar
+            return
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
-        yield
+        try:
+            yield
+        finally:
+            os.ftruncate(handle, 0)
     finally:
         os.close(handle)

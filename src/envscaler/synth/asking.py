@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from envscaler.errors import ReplyError
+from envscaler.errors import ReplyError, RequestFailed
 from envscaler.record import Record
 from envscaler.roles.ask import Doubt, ask
 from envscaler.roles.role import Prompts, ReplyT, Role
@@ -48,6 +48,8 @@ class Asking:
                 sample=sample,
                 attempts=self._attempts,
             )
+        except RequestFailed:
+            raise  # what the endpoint refuses for good is no reply
         except ReplyError:
             self._models.meter.count_unusable(role.name, self._attempts)
             raise

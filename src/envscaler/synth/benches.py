@@ -7,13 +7,14 @@ is waited for, and one process does that best.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from envscaler.engine import Processes, Serve, Tell
+from envscaler.errors import SandboxError
 from envscaler.llm import MeterReport
 from envscaler.models import OFFLINE, ModelSettings, open_models
-from envscaler.sandbox import Sandbox
+from envscaler.sandbox import Limits, Sandbox
 from envscaler.synth.settings import Stage, SynthSettings
 from envscaler.synth.work import Made, Work, carry_out
 
@@ -44,7 +45,7 @@ class Bench(Protocol):
 async def open_bench(settings: SynthSettings, models: Models, prompts: Prompts) -> AsyncIterator[Bench]:
     """The bench that suits the settings."""
     if settings.workers > 1 and is_shareable(models):
-        async with Processes(settings.workers, f"{__name__}:serve", prompts) as processes:
+        async with Processes(settings.workers, f"{__name__}:serve", (prompts, settings.workers)) as processes:
             yield _SharedBench(processes, models)
     else:
         async with Sandbox() as sandbox:
@@ -89,9 +90,14 @@ class _SharedBench:
 
 
 @asynccontextmanager
-async def serve(prompts: Prompts) -> AsyncIterator[Serve]:
-    """What runs in each of the processes."""
-    async with Sandbox() as sandbox:
+async def serve(argument: tuple[Prompts, int]) -> AsyncIterator[Serve]:
+    """What runs in each of so many processes; one whose sandbox does not come up ends like one that dies."""
+    prompts, processes = argument
+    async with AsyncExitStack() as open_ones:
+        try:
+            sandbox = await open_ones.enter_async_context(Sandbox(Limits(sandboxes=processes)))
+        except SandboxError as fault:
+            raise SystemExit(str(fault)) from fault
 
         async def answer(work: Work, tell: Tell) -> tuple[Made, MeterReport]:
             async with open_models(ModelSettings(model=OFFLINE)) as models:

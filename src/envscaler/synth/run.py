@@ -257,8 +257,11 @@ class _Run:
     def _count(self, outcome: Built) -> None:
         unit = outcome.unit
         self.settling = self.settling and not outcome.lost
-        if self.settling and unit.failed is None and self.settings.reaches("program"):
-            original = self.structures.settle(unit.env_id, outcome.structure)
+        if unit.failed is None and self.settings.reaches("program"):
+            if self.settling:
+                original = self.structures.settle(unit.env_id, outcome.structure)
+            else:
+                original = self.structures.original_of(unit.env_id)
             if original is not None:
                 self.originals[unit.env_id] = original
                 self.tally.repeated(unit, self.summaries[unit.env_id], original)

@@ -180,7 +180,10 @@ class Worker:
                 self._interrupted = False
                 self._running = True
                 signal.setitimer(signal.ITIMER_PROF, cpu_s or self._settings.cpu_s, INTERRUPT_EVERY_S)
-                return body()
+                reply = body()
+                if self._interrupted:
+                    raise Interrupted  # the program swallowed it: how far it came depends on the machine
+                return reply
             finally:
                 self._running = False
                 signal.setitimer(signal.ITIMER_PROF, 0)
