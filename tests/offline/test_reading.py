@@ -128,6 +128,21 @@ def test_compounds_differ_from_the_nouns_that_they_end_with() -> None:
                 assert noun_entry(noun, "no such word") == noun_entry(noun)
 
 
+COMPOUNDS = [
+    words for groups in lexicon()["compounds"].values() for group in groups for words in map(str, group["words"])
+]
+
+
+@pytest.mark.parametrize("compound", COMPOUNDS)
+def test_every_compound_is_read_as_what_the_lexicon_says_of_it(compound: str) -> None:
+    before, noun = compound.split()
+    for text in (f"update the {compound}", f"update the {plural(compound)}"):
+        reading = read_words(text)
+        assert reading is not None
+        assert reading.entry == noun_entry(noun, before)
+        assert reading.thing.startswith(compound)
+
+
 def test_every_noun_has_a_plural_that_is_read_back() -> None:
     for groups in lexicon()["nouns"].values():
         for group in groups:

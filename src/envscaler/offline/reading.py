@@ -225,7 +225,7 @@ def _is_noun_here(tokens: list[str], index: int) -> bool:
         return True
     if before in _words("determiners") or before == "of":
         return True
-    return before not in _acts() and (before in _words("qualifiers") or before in _nouns())
+    return before not in _acts() and _says_kind(tokens, index - 1)
 
 
 def _is_verb_form(token: str) -> bool:
@@ -237,7 +237,14 @@ def _qualifies(tokens: list[str], index: int, noun: str) -> bool:
     word = tokens[index]
     if word == noun or (word in _acts() and not _is_noun_here(tokens, index)):
         return False
-    return word in _words("qualifiers") or word in _nouns()
+    return _says_kind(tokens, index)
+
+
+def _says_kind(tokens: list[str], index: int) -> bool:
+    """Whether the word can stand before a noun, whichever it is, or makes a compound of the lexicon with the next one."""
+    word, following = tokens[index], tokens[index + 1]
+    known = word in _words("qualifiers") or word in _nouns()
+    return known or f"{word} {_noun_of(following)}" in _entries("compounds")
 
 
 def _called(noun: str, entry: NounEntry, qualifiers: Sequence[str]) -> str:
