@@ -148,6 +148,16 @@ def test_the_same_reading_gives_the_same_environment() -> None:
     assert compose(reading("booking"), None) == compose(reading("booking"), None) == derive(reading("booking"))
 
 
+@pytest.mark.parametrize("place", ["shop", "shovel stand"])
+def test_ids_of_different_entities_begin_differently(place: str) -> None:
+    for template in template_names():
+        entry = NounEntry(template=template, person="shopper", place=place)
+        blueprint = compose(Reading(noun="shoe", thing="shoe", entry=entry, acts=(), why=""), None)
+        prefixes = [entity.prefix for entity in blueprint.entities]
+        assert len(set(prefixes)) == len(prefixes)
+        assert all(re.fullmatch(r"[A-Z]{2,4}", prefix) for prefix in prefixes)
+
+
 def test_acts_of_the_task_bring_the_parts_that_they_ask_for() -> None:
     asked = derive(reading("collection", "tide table", acts=("change",)))
     assert asked.operation("rate_element") is not None or asked.entity("Element").field("rating") is not None

@@ -79,6 +79,13 @@ def test_a_label_that_names_no_field_is_a_fault(path: str) -> None:
         )
 
 
+def test_two_entities_with_one_prefix_of_ids_are_a_fault() -> None:
+    text = FOLDER.joinpath("library.yaml").read_text(encoding="utf-8")
+    first, second, *_ = re.findall(r"prefix: (\w+)", text)
+    with pytest.raises(ProgramError, match=f"two entities have one id prefix: {first}"):
+        read_domain(text.replace(f"prefix: {second}", f"prefix: {first}"), "library.yaml")
+
+
 @every_domain
 def test_a_domain_is_rich(name: str) -> None:
     blueprint = domain(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from string import ascii_uppercase
 from typing import Any
 
 Plan = dict[str, Any]
@@ -83,6 +84,15 @@ class Composition:
         self.plan["invariants"] = [*self.plan.get("invariants", ()), *part.get("invariants", ())]
         self.plan["vocabularies"] = {**self.plan.get("vocabularies", {}), **part.get("vocabularies", {})}
         self.plan["introduction"] = f"{str(self.plan['introduction']).strip()} {part['introduction']}"
+
+    def tell_ids_apart(self) -> None:
+        """Give another prefix of ids to an entity whose prefix one before it has: SHO for shops, SHOP for shoppers."""
+        taken: set[str] = set()
+        for entity in self.plan["entities"]:
+            name = str(entity["name"]).upper()
+            others = (name[:3] + letter for letter in name[3:] + ascii_uppercase)
+            entity["prefix"] = next(prefix for prefix in (str(entity["prefix"]), *others) if prefix not in taken)
+            taken.add(entity["prefix"])
 
     def _taken(self, part: Plan) -> bool:
         names = {word for entity in self.plan["entities"] for word in _words(entity)}

@@ -121,6 +121,7 @@ def compose(reading: Reading, parts: Collection[str] | None) -> Blueprint:
                 part = _part(name, composition, nouns, draw, reading)
                 if composition.takes(part):
                     composition.attach(part)
+        composition.tell_ids_apart()
         most = int(draw.pick("tools", range(MOST_TOOLS - 6, MOST_TOOLS + 1)))
         blueprint = _trimmed(complete({**composition.plan, "derived": True}), nouns["thing"].Name, most)
     except (yaml.YAMLError, ValueError, KeyError, TypeError) as fault:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -110,8 +111,9 @@ def _called(field: FieldPlan) -> str | None:
 
 
 def blueprint_faults(blueprint: Blueprint) -> list[str]:
-    """What in a blueprint contradicts itself: unknown entities, fields, variables, functions."""
-    faults: list[str] = []
+    """What in a blueprint contradicts itself: unknown entities, fields, variables, functions; ids that look alike."""
+    prefixes = Counter(entity.prefix for entity in blueprint.entities)
+    faults = [f"two entities have one id prefix: {prefix}" for prefix, count in prefixes.items() if count > 1]
     seen: set[str] = set()
     for entity in blueprint.entities:
         own = {"it": entity.name, entity.variable: entity.name}

@@ -241,7 +241,7 @@ def _qualifies(tokens: list[str], index: int, noun: str) -> bool:
 
 
 def _says_kind(tokens: list[str], index: int) -> bool:
-    """Whether the word can stand before a noun, whichever it is, or makes a compound of the lexicon with the next one."""
+    """Whether the word can stand before any noun, or makes a compound of the lexicon with the next word."""
     word, following = tokens[index], tokens[index + 1]
     known = word in _words("qualifiers") or word in _nouns()
     return known or f"{word} {_noun_of(following)}" in _entries("compounds")
