@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 from offline.playing import results_in_agreement
+from offline.shapes import shape
 
 from envscaler.offline.blueprint import Blueprint, Language
 from envscaler.offline.derive import compose, derive, part_names, template_names
@@ -24,7 +25,6 @@ from envscaler.offline.reading import NounEntry, Reading, Spoken, lexicon, read_
 from envscaler.offline.search import Search
 from envscaler.offline.situation import named_in
 from envscaler.offline.states import make_state
-from envscaler.offline.structure import signature
 from envscaler.offline.values import PLACEHOLDER, Maker
 from envscaler.offline.wording import wording
 from envscaler.program import analyze, assemble, state_faults
@@ -132,7 +132,7 @@ def test_things_of_one_template_differ_in_structure(template: str) -> None:
         f"{word} {noun}" for word in ("spring", "harbour", "night") for noun in ("lamp", "report", "walk", "fund")
     ]
     blueprints = [derive(reading(template, thing)) for thing in things]
-    assert len({signature(blueprint) for blueprint in blueprints}) == len(things)
+    assert len({shape(blueprint) for blueprint in blueprints}) == len(things)
     for blueprint in blueprints:
         assert_rich(blueprint)
 
@@ -257,7 +257,7 @@ def test_no_two_things_of_the_source_tasks_share_a_structure(shared_data: Path) 
     for thing, found in things.items():
         blueprint = derive(found)
         assert_rich(blueprint)
-        other = seen.setdefault(signature(blueprint), thing)
+        other = seen.setdefault(shape(blueprint), thing)
         assert other == thing, f"{other} and {thing} have the same structure"
     templates = Counter(found.entry.template for found in things.values())
     assert set(templates) == set(template_names())

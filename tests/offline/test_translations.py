@@ -10,13 +10,13 @@ from string import Formatter
 from typing import Any
 
 import pytest
+from offline.shapes import shape
 
 from envscaler.offline.blueprint import Blueprint, Language
 from envscaler.offline.derive import compose, fits, part_names, template_names
 from envscaler.offline.domains import domains
 from envscaler.offline.reading import NounEntry, Reading, Spoken, noun_entry
 from envscaler.offline.reading_zh import acts, lexicon, nouns
-from envscaler.offline.structure import signature
 from envscaler.offline.values import PLACEHOLDER
 from envscaler.offline.vocabulary import common, names
 from envscaler.offline.wording import wording
@@ -171,7 +171,7 @@ def test_a_chinese_domain_has_the_structure_of_the_english_one(slug: str) -> Non
     chinese = next(blueprint for blueprint in OUR_CHINESE if blueprint.slug == slug)
     assert chinese.language == "zh"
     assert Comparison(OUR_ENGLISH[slug], chinese).faults == []
-    assert signature(OUR_ENGLISH[slug]) == signature(chinese)
+    assert shape(OUR_ENGLISH[slug]) == shape(chinese)
 
 
 @pytest.mark.parametrize("template", template_names("zh"))
