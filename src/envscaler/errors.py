@@ -4,6 +4,7 @@
     ├── UsageError               what the user gave cannot be used                       exit 2
     │   ├── StoreError           a file or folder is missing, unreadable or not ours
     │   │   └── SchemaVersionError   written by a newer version of this package
+    │   ├── NotHardened          generated code cannot be contained here, as was required
     │   └── EndpointRejected     the endpoint refuses us for good (key, model, request)
     ├── BudgetExhausted          a limit on cost, tokens or calls was reached            exit 3
     ├── EndpointUnavailable      the endpoint stayed down for longer than `--patience`   exit 1
@@ -42,6 +43,10 @@ class SchemaVersionError(StoreError):
 
 class EndpointRejected(UsageError):
     """The endpoint refuses for good: wrong key, unknown model, malformed request."""
+
+
+class NotHardened(UsageError):
+    """The machine cannot contain generated code, and the user has said that it must."""
 
 
 class BudgetExhausted(EnvScalerError):

@@ -13,6 +13,7 @@ from typing import TypeVar
 import pytest
 
 from envscaler.sandbox import Program, Sandbox, Session
+from envscaler.sandbox.session import Place
 from envscaler.sandbox.worker import Worker
 
 from .conftest import LEDGER, QUICK
@@ -37,13 +38,14 @@ class Target(Sandbox):
         self.given: dict[object, Worker] = {}
         self.tell: dict[object, Callable[[Worker], None]] = {}
 
-    async def worker_for(self, program: Program) -> Worker:
-        worker = await super().worker_for(program)
+    async def place_for(self, program: Program) -> tuple[Place, int]:
+        worker, slot = await super().place_for(program)
+        assert isinstance(worker, Worker)
         task = asyncio.current_task()
         self.given[task] = worker
         if task in self.tell:
             self.tell[task](worker)
-        return worker
+        return worker, slot
 
 
 class Killer:

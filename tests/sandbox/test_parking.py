@@ -14,6 +14,7 @@ import pytest
 
 from envscaler.errors import SandboxError, WorkerLost
 from envscaler.sandbox import Limits, Outcome, Program, Sandbox, Session, Snapshot
+from envscaler.sandbox.session import Place
 from envscaler.sandbox.worker import Worker
 
 from .conftest import LEDGER, QUICK, program_of
@@ -292,11 +293,12 @@ class Doomed(Sandbox):
 
     doomed = False
 
-    async def worker_for(self, program: Program) -> Worker:
-        worker = await super().worker_for(program)
+    async def place_for(self, program: Program) -> tuple[Place, int]:
+        worker, slot = await super().place_for(program)
+        assert isinstance(worker, Worker)
         if self.doomed:
             os.kill(worker.pid, signal.SIGKILL)
-        return worker
+        return worker, slot
 
 
 async def test_a_parked_session_for_which_every_new_worker_dies_is_lost_and_comes_back_when_they_live() -> None:

@@ -15,6 +15,8 @@ from envscaler.sandbox.contract import (
     DEFAULT_CLOCK,
     Arguments,
     CheckOutcome,
+    Home,
+    Isolation,
     IsolationReport,
     Limits,
     Outcome,
@@ -94,9 +96,12 @@ class BlockingSession:
 class BlockingSandbox:
     """As `Sandbox`, blocking: a context manager, or open from the first use until `close`."""
 
-    def __init__(self, limits: Limits | None = None, workers: int | None = None) -> None:
+    def __init__(
+        self, limits: Limits | None = None, workers: int | None = None, *, isolation: Isolation = "default"
+    ) -> None:
         self.limits = limits or Limits()
         self._workers = workers
+        self.mode = isolation
         self._sandbox: Sandbox | None = None
         self._thread: _LoopThread | None = None
         self._lock = threading.Lock()
@@ -114,6 +119,10 @@ class BlockingSandbox:
     def isolation(self) -> IsolationReport:
         """As `Sandbox.isolation`."""
         return self._started()[0].isolation
+
+    def settle(self, program: Program, home: Home) -> None:
+        """As `Sandbox.settle`."""
+        self._started()[0].settle(program, home)
 
     def open(self, program: Program, state: State, *, seed: int = 0, clock: str = DEFAULT_CLOCK) -> BlockingSession:
         """As `Sandbox.open`."""
@@ -147,7 +156,7 @@ class BlockingSandbox:
         with self._lock:
             if self._sandbox is None or self._thread is None:
                 thread = _LoopThread()
-                sandbox = Sandbox(self.limits, self._workers)
+                sandbox = Sandbox(self.limits, self._workers, isolation=self.mode)
                 try:
                     thread.run(sandbox.__aenter__())
                 except BaseException:

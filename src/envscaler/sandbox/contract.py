@@ -15,6 +15,15 @@ from envscaler.state import JsonValue, State, text_digest
 DEFAULT_CLOCK = "2025-01-06T09:00:00"
 """ISO 8601 time at which a session's virtual clock starts, unless told otherwise."""
 
+Isolation = Literal["default", "required", "shared", "in-process"]
+"""How far apart what runs is kept. `default`: every session in a process of its own, as hardened as this machine
+allows. `required`: the same, and refused where it cannot be hardened. `shared`: many sessions of one program in one
+process, for programs that were seen to do the same there. `in-process`: in this very process, for programs that the
+offline model makes again. In the last two, programs for which that does not hold run as in `default`."""
+
+Home = Literal["own", "shared", "in-process"]
+"""Where the sessions of a program run: each in a process of its own, many in one process, or in this one."""
+
 FaultKind = Literal["raised", "timeout", "killed", "not_json", "too_large", "unknown_tool"]
 """Why a call has no result.
 

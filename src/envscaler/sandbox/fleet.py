@@ -82,7 +82,8 @@ class Fleet:
         """Take on a new worker, which counts as being asked until it is put to `rest`."""
         self._live[worker] = -1
         worker.own_bytes = _USUAL_BYTES
-        worker.at_end = self._gone
+        worker.turns = 1
+        worker.keeper = self
 
     def leave(self) -> None:
         """Give leave back."""
@@ -102,17 +103,23 @@ class Fleet:
         self._serve()
 
     def take(self, worker: Worker) -> None:
-        """Say that a worker is going to be asked."""
+        """A worker is going to be asked."""
         self._idle.pop(worker, None)
 
     def rest(self, worker: Worker) -> None:
-        """Say that a worker is not asked for the time being."""
+        """A worker is not asked for the time being."""
         if worker.dead:
             worker.kill()
             return
         self._idle[worker] = None
         if self._waiting:
             self._serve()
+
+    def gone(self, worker: Worker) -> None:
+        """A worker has been killed."""
+        self._live.pop(worker, None)
+        self._idle.pop(worker, None)
+        self.leave()
 
     # -- memory ---------------------------------------------------------------------------------------------
 
@@ -170,7 +177,7 @@ class Fleet:
 
     def _park(self, worker: Worker) -> None:
         del self._idle[worker], self._live[worker]
-        worker.at_end = None
+        worker.keeper = None
         self._berths -= 1
         worker.kill()
 
@@ -182,11 +189,6 @@ class Fleet:
                 return
             self._berths += 1
             self._waiting.popleft().set_result(None)
-
-    def _gone(self, worker: Worker) -> None:
-        self._live.pop(worker, None)
-        self._idle.pop(worker, None)
-        self.leave()
 
 
 def _allowed_bytes(limits: Limits, free: int | None) -> int | None:

@@ -13,7 +13,6 @@ from typing import Literal, Self
 from envscaler.canonical import to_json
 from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, Limits
-from envscaler.sandbox.fleet import Fleet
 from envscaler.sandbox.inside.wire import Judge as JudgeRequest
 from envscaler.sandbox.inside.wire import Reply, utf8
 from envscaler.sandbox.session import death_fault
@@ -28,9 +27,8 @@ class Judge:
     may have left behind meets no later call.
     """
 
-    def __init__(self, fork: Callable[[], Awaitable[Worker]], fleet: Fleet, limits: Limits) -> None:
+    def __init__(self, fork: Callable[[], Awaitable[Worker]], limits: Limits) -> None:
         self._fork = fork
-        self._fleet = fleet
         self._limits = limits
         self._lock = asyncio.Lock()
         self._worker: Worker | None = None
@@ -66,11 +64,13 @@ class Judge:
         self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
     ) -> tuple[CheckOutcome, ...]:
         async with self._lock:
+            if self._worker is not None:
+                self._worker.take()
             try:
                 return await self._judged(sources, form, initial, final, clock)
             finally:
                 if self._worker is not None:
-                    self._fleet.rest(self._worker)
+                    self._worker.rest()
 
     async def _judged(
         self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
@@ -82,7 +82,6 @@ class Judge:
                 self.close()
                 self._worker = await self._fork()
             worker = self._worker
-            self._fleet.take(worker)
             source = utf8(sources[len(outcomes)])
             try:
                 reply = await worker.ask(JudgeRequest(worker.next_serial(), form, source, initial, final, clock))

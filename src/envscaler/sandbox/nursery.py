@@ -12,6 +12,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -44,6 +45,9 @@ _decode_loaded = msgspec.msgpack.Decoder(Loaded).decode
 _decode_forked = msgspec.msgpack.Decoder(Forked).decode
 
 
+WorkerT = TypeVar("WorkerT", bound=Worker)
+
+
 class ForkRefused(Exception):
     """The system starts no more processes, or this process may open no more files, for now."""
 
@@ -72,7 +76,7 @@ class Nursery:
             except ForkRefused as error:
                 raise SandboxError(f"the process that starts workers cannot be started: {error.__cause__}") from error
 
-    async def fork(self, program: Program | None, max_frame_bytes: int) -> Worker:
+    async def fork(self, program: Program | None, max_frame_bytes: int, kind: type[WorkerT]) -> WorkerT:
         """A new worker for `program`, or for judging.
 
         Raises:
@@ -82,21 +86,21 @@ class Nursery:
         """
         # An order that is broken off would leave its answer in the socket, and with the zygote every worker would have
         # to go: whoever is cancelled leaves, and the order is finished without him.
-        order = asyncio.ensure_future(self._ordered(program, max_frame_bytes))
+        order = asyncio.ensure_future(self._ordered(program, max_frame_bytes, kind))
         try:
             return await asyncio.shield(order)
         except asyncio.CancelledError:
             order.add_done_callback(_unwanted)
             raise
 
-    async def _ordered(self, program: Program | None, max_frame_bytes: int) -> Worker:
+    async def _ordered(self, program: Program | None, max_frame_bytes: int, kind: type[WorkerT]) -> WorkerT:
         async with self._lock:
             for _ in range(3):
                 try:
                     control = await self._started()
                     if program is not None and program.digest not in self._loaded:
                         await self._load(control, program)
-                    worker = await self._fork(control, program, max_frame_bytes)
+                    worker = await self._fork(control, program, max_frame_bytes, kind)
                 except ChannelClosed:
                     # The zygote died, say by memory pressure; a new one knows nothing of the old one's programs.
                     await self._discard()
@@ -155,7 +159,9 @@ class Nursery:
             raise ProgramError(program_fault(answer.type, answer.message, answer.line))
         self._loaded.add(program.digest)
 
-    async def _fork(self, control: Channel, program: Program | None, max_frame_bytes: int) -> Worker | None:
+    async def _fork(
+        self, control: Channel, program: Program | None, max_frame_bytes: int, kind: type[WorkerT]
+    ) -> WorkerT | None:
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
@@ -173,7 +179,7 @@ class Nursery:
                 raise ForkRefused
             return None
         assert self._process is not None
-        return Worker(pid, Channel(ours, max_frame_bytes), self, Resident.of(self._process.pid))
+        return kind(pid, Channel(ours, max_frame_bytes), self, Resident.of(self._process.pid))
 
     async def _discard(self) -> None:
         self._loaded.clear()
@@ -203,10 +209,14 @@ def program_fault(kind: str, message: str, line: int) -> str:
     return f"{text} (line {line} of the program)" if line else text
 
 
-def _spawn(limits: Limits) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    settings = Settings(
+def settings_of(limits: Limits) -> Settings:
+    """The part of the limits that is enforced where the program runs."""
+    return Settings(
         limits.cpu_s, limits.memory_mb, limits.max_output_bytes, limits.max_state_bytes, limits.max_message_chars
     )
+
+
+def _spawn(limits: Limits) -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair()
     with ExitStack() as failed, theirs:
         failed.callback(ours.close)
@@ -216,7 +226,7 @@ def _spawn(limits: Limits) -> tuple[subprocess.Popen[bytes], socket.socket]:
                 *(sys.executable, "-s", "-P", "-B", "-c", _BOOTSTRAP),
                 str(Path(envscaler.__file__).parent),
                 str(theirs.fileno()),
-                msgspec.json.encode(settings).decode(),
+                msgspec.json.encode(settings_of(limits)).decode(),
                 *(os.path.abspath(entry) for entry in sys.path),
             ],
             env={"PYTHONHASHSEED": "0", "TZ": "UTC0", "LC_ALL": "C.UTF-8"},
@@ -230,7 +240,7 @@ def _spawn(limits: Limits) -> tuple[subprocess.Popen[bytes], socket.socket]:
     return process, ours
 
 
-def _unwanted(order: asyncio.Future[Worker]) -> None:
+def _unwanted(order: asyncio.Future[WorkerT]) -> None:
     if not order.cancelled() and order.exception() is None:
         order.result().kill()
 

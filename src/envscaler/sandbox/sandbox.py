@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import types
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,14 +15,25 @@ from types import TracebackType
 from typing import Self
 
 from envscaler.canonical import to_json
-from envscaler.errors import SandboxError
+from envscaler.errors import NotHardened, ProgramError, SandboxError
 from envscaler.sandbox.clock import clock_us
-from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, IsolationReport, Limits, Program
+from envscaler.sandbox.contract import (
+    DEFAULT_CLOCK,
+    CheckOutcome,
+    Home,
+    Isolation,
+    IsolationReport,
+    Limits,
+    Program,
+)
 from envscaler.sandbox.fleet import Fleet
+from envscaler.sandbox.in_process import InProcess
+from envscaler.sandbox.inside import loader
 from envscaler.sandbox.inside.wire import HEADER_BYTES
 from envscaler.sandbox.judge import Judge
-from envscaler.sandbox.nursery import ForkRefused, Nursery
-from envscaler.sandbox.session import Beginning, Session
+from envscaler.sandbox.nursery import ForkRefused, Nursery, WorkerT, program_fault, settings_of
+from envscaler.sandbox.session import Beginning, Place, Session
+from envscaler.sandbox.sharing import Pool, SharedWorker
 from envscaler.sandbox.worker import Worker
 from envscaler.state import JsonValue, State
 
@@ -37,15 +49,26 @@ class Sandbox:
     Args:
         limits: what one session may use, and all together.
         workers: zygotes to fork workers from; more than one helps only where very many sessions are opened at once.
+        isolation: how far apart what runs is kept. `shared` and `in-process` change nothing by themselves but that
+            check functions share a process that stays; which programs live elsewhere is said by `settle`.
     """
 
-    def __init__(self, limits: Limits | None = None, workers: int | None = None) -> None:
+    def __init__(
+        self, limits: Limits | None = None, workers: int | None = None, *, isolation: Isolation = "default"
+    ) -> None:
         self.limits = limits or Limits()
+        self.mode = isolation
+        self._settings = settings_of(self.limits)
         self._nursery_count = max(1, workers or 1)
         self._nurseries: list[Nursery] = []
         self._next_nursery = 0
         self.fleet = Fleet(self.limits)
         """Which workers are alive."""
+        self._pool = Pool(lambda program: self._fork(program, SharedWorker))
+        self._homes: dict[str, tuple[Home, types.CodeType | None]] = {}
+        """By digest of the program; each in a process of its own where nothing is said."""
+        self._judges: list[Judge] = []
+        """Such as stay and are not at work."""
         self._spares: list[tuple[str, Worker]] = []
         """Workers that trials have left, with the digest of their program; the latest last."""
         self._slots = asyncio.Semaphore(self.limits.max_sessions)
@@ -58,6 +81,7 @@ class Sandbox:
         try:
             for nursery in self._nurseries:
                 await nursery.start()
+            self._require_hardening()
         except BaseException:
             await self.aclose()
             raise
@@ -71,6 +95,7 @@ class Sandbox:
 
     async def aclose(self) -> None:
         """End every session and worker; idempotent."""
+        self._judges.clear()
         watcher, self._watcher = self._watcher, None
         if watcher is not None:
             watcher.cancel()
@@ -158,26 +183,49 @@ class Sandbox:
         Returns:
             One outcome a source, in order.
         """
-        async with self.judge() as judge:
+        async with self._some_judge() as judge:
             return await judge.check(sources, initial_state=initial_state, final_state=final_state, clock=clock)
 
     async def evaluate(
         self, expressions: Sequence[str], state: JsonValue, *, clock: str = DEFAULT_CLOCK
     ) -> tuple[CheckOutcome, ...]:
         """Evaluate Python expressions over the name `state`, such as `Rule.predicate`; otherwise as `check`."""
-        async with self.judge() as judge:
+        async with self._some_judge() as judge:
             return await judge.evaluate(expressions, state, clock=clock)
 
     def judge(self) -> Judge:
         """A process for judging that serves several calls of `check` and `evaluate`; an async context manager."""
         self._require_open()
-        return Judge(lambda: self._fork(None), self.fleet, self.limits)
+        return Judge(lambda: self._fork(None, Worker), self.limits)
+
+    def settle(self, program: Program, home: Home) -> None:
+        """Say where sessions of `program` are to run that are opened, or built again, from now on.
+
+        `shared` is for programs that were seen to do the same there, `in-process` for those whose every letter is
+        known; who says so is `env.homes`.
+
+        Raises:
+            ProgramError: if it is to run in this process and does not compile.
+        """
+        if home != "in-process":
+            self._homes[program.digest] = (home, None)
+            return
+        try:
+            code = loader.compiled(program.source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise ProgramError(program_fault(type(error).__name__, str(error), loader.line_of(error))) from error
+        self._homes[program.digest] = (home, code)
 
     # -- what sessions need ---------------------------------------------------------------------------------
 
-    async def worker_for(self, program: Program) -> Worker:
-        """A new worker for `program`, not built yet."""
-        return await self._fork(program)
+    async def place_for(self, program: Program) -> tuple[Place, int]:
+        """Where one more instance of `program` is to be built: a worker, taken, and the slot in it."""
+        home, code = self._homes.get(program.digest, ("own", None))
+        if code is not None:
+            return InProcess(code, self._settings), 0
+        if home == "shared":
+            return await self._pool.place_for(program)
+        return await self._fork(program, Worker), 0
 
     async def admit(self) -> None:
         """Wait for leave to open one more session."""
@@ -188,12 +236,12 @@ class Sandbox:
         """Give back the leave of a session that has been closed."""
         self._slots.release()
 
-    def abandon(self, worker: Worker | None) -> None:
+    def abandon(self, place: Place | None, slot: int) -> None:
         """End a session that was forgotten without being closed; from whatever thread the collector runs in."""
 
         def end() -> None:
-            if worker is not None:
-                worker.kill()
+            if place is not None:
+                place.leave(slot)
             self._slots.release()
 
         if self._loop is not None:
@@ -203,7 +251,7 @@ class Sandbox:
 
     # -- workers --------------------------------------------------------------------------------------------
 
-    async def _fork(self, program: Program | None) -> Worker:
+    async def _fork(self, program: Program | None, kind: type[WorkerT]) -> WorkerT:
         limit = max(self.limits.max_output_bytes, self.limits.max_state_bytes)
         while True:
             await self.fleet.admit()
@@ -211,7 +259,7 @@ class Sandbox:
                 self._require_open()
                 nursery = self._nurseries[self._next_nursery % len(self._nurseries)]
                 self._next_nursery += 1
-                worker = await nursery.fork(program, HEADER_BYTES + limit + _ENVELOPE_BYTES)
+                worker = await nursery.fork(program, HEADER_BYTES + limit + _ENVELOPE_BYTES, kind)
             except ForkRefused:
                 self.fleet.refused()
                 continue
@@ -221,13 +269,28 @@ class Sandbox:
             self.fleet.board(worker)
             return worker
 
+    @asynccontextmanager
+    async def _some_judge(self) -> AsyncIterator[Judge]:
+        """A judge of its own, or one that stays."""
+        if self.mode not in ("shared", "in-process"):
+            async with self.judge() as judge:
+                yield judge
+            return
+        judge = self._judges.pop() if self._judges else self.judge()
+        try:
+            yield judge
+        except BaseException:
+            judge.close()
+            raise
+        self._judges.append(judge)
+
     def _take_spare(self, program: Program) -> Worker | None:
         for place in reversed(range(len(self._spares))):
             digest, worker = self._spares[place]
             if digest == program.digest:
                 del self._spares[place]
                 if not worker.dead:
-                    self.fleet.take(worker)
+                    worker.take()
                     return worker
                 worker.kill()
         return None
@@ -235,7 +298,6 @@ class Sandbox:
     def _keep_spare(self, program: Program, worker: Worker | None) -> None:
         if worker is None or self.closed:
             return
-        self.fleet.rest(worker)
         self._spares.append((program.digest, worker))
         if len(self._spares) > _SPARES:
             _, oldest = self._spares.pop(0)
@@ -247,6 +309,15 @@ class Sandbox:
             for worker in self.fleet.live:
                 worker.watch(self.limits)
             self.fleet.weigh()
+
+    def _require_hardening(self) -> None:
+        isolation = self.isolation
+        if self.mode == "required" and isolation.level != "hardened":
+            missing = "; ".join(isolation.missing)
+            raise NotHardened(
+                f"generated code cannot be contained on this machine ({missing}), and --isolation required asks for "
+                "it; run on Linux with seccomp, or without that option where the code is trusted"
+            )
 
     def _require_open(self) -> None:
         if self.closed:

@@ -18,8 +18,7 @@ from envscaler.canonical import from_json, to_json
 from envscaler.errors import NotJson, ProgramError, SandboxError, WorkerLost
 from envscaler.sandbox.clock import clock_text, clock_us
 from envscaler.sandbox.contract import Arguments, Limits, Outcome, Program, Snapshot, ToolFault
-from envscaler.sandbox.fleet import Fleet
-from envscaler.sandbox.inside.wire import Build, Call, Read, utf8
+from envscaler.sandbox.inside.wire import Build, Call, Read, Reply, Request, utf8
 from envscaler.sandbox.nursery import program_fault
 from envscaler.sandbox.worker import Worker, WorkerDied
 from envscaler.state import State, canonical
@@ -36,18 +35,36 @@ class Host(Protocol):
     """What a session needs of its sandbox."""
 
     limits: Limits
-    fleet: Fleet
 
     @property
     def closed(self) -> bool: ...
 
-    async def worker_for(self, program: Program) -> Worker: ...
+    async def place_for(self, program: Program) -> tuple[Place, int]: ...
 
     async def admit(self) -> None: ...
 
     def dismiss(self) -> None: ...
 
-    def abandon(self, worker: Worker | None) -> None: ...
+    def abandon(self, place: Place | None, slot: int) -> None: ...
+
+
+class Place(Protocol):
+    """Where instances live: a worker of their own, one that they share, or this process."""
+
+    @property
+    def dead(self) -> bool: ...
+
+    def take(self) -> None: ...
+
+    def rest(self) -> None: ...
+
+    def next_serial(self) -> int: ...
+
+    async def ask(self, request: Request) -> Reply: ...
+
+    def leave(self, slot: int) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +91,21 @@ class LoggedCall:
 
 
 class Session:
-    """One instance of a program, in a worker of its own while it is used. `Sandbox.open` makes it."""
+    """One instance of a program, in a worker while it is used. `Sandbox.open` makes it."""
 
-    def __init__(self, host: Host, program: Program, beginning: Beginning, spare: Worker | None = None) -> None:
+    def __init__(self, host: Host, program: Program, beginning: Beginning, spare: Place | None = None) -> None:
         """
         Args:
-            spare: a worker that has served an earlier session of the program, to begin in.
+            spare: a worker that has served an earlier session of the program and is taken, to begin in.
         """
         self.program = program
         self._host = host
         self._beginning = beginning
         self._log: list[LoggedCall] = []
         self._lock = asyncio.Lock()
-        self._worker: Worker | None = None
+        self._in_turn = False
+        self._place: Place | None = None
+        self._slot = 0
         self._spare = spare
         self._digest = ""
         self._clock_us = beginning.clock_us
@@ -106,7 +125,8 @@ class Session:
     @property
     def worker(self) -> Worker | None:
         """The worker that holds the instance; None while the session is parked."""
-        return self._worker if self._worker is not None and not self._worker.dead else None
+        place = self._place
+        return place if isinstance(place, Worker) and not place.dead else None
 
     async def start(self) -> None:
         """Build the instance in a first worker.
@@ -136,9 +156,10 @@ class Session:
                 return self._failed(ToolFault("not_json", "NotJson", f"in the arguments, {error}"), clock)
             deaths = 0
             while True:
-                worker = await self._live()
+                place = await self._live()
+                request = Call(place.next_serial(), self._index, clock, name, text, slot=self._slot)
                 try:
-                    reply = await worker.ask(Call(worker.next_serial(), self._index, clock, name, text))
+                    reply = await place.ask(request)
                     break
                 except WorkerDied as death:
                     self._drop()
@@ -196,9 +217,9 @@ class Session:
             before = (self._beginning, self._log, self._clock_us, self._index)
             self._beginning, self._log = beginning, []
             if fresh:
-                self._drop()
+                self._leave()
             else:
-                self._spare, self._worker = self._worker, None
+                self._spare, self._place = self._place, None
             try:
                 self._digest, _ = await self._retrying(self._begin)
             except BaseException:
@@ -225,49 +246,46 @@ class Session:
 
     def release(self) -> Worker | None:
         """Give up the worker, if it is alive, for another session of the same program."""
-        worker, self._worker = self._worker, None
-        if worker is not None and worker.dead:
-            worker.kill()
-            return None
+        worker, self._place = self.worker, None
         return worker
 
     async def close(self) -> None:
         """End the worker; idempotent."""
         if not self._closed:
             self._closed = True
-            self._drop()
+            self._leave()
             self._host.dismiss()
 
     # -- the worker -----------------------------------------------------------------------------------------
 
-    async def _live(self) -> Worker:
+    async def _live(self) -> Place:
         """The worker, replaced by a new one with the same history if it is gone."""
         self._require_open()
-        if self._worker is None or self._worker.dead:
+        if self._place is None or self._place.dead:
             self._drop()
             await self._retrying(self._replay, again=True)
-            assert self._worker is not None
-        return self._worker
+            assert self._place is not None
+        return self._place
 
-    async def _retrying(self, build: Callable[[Worker], Awaitable[BuiltT]], *, again: bool = False) -> BuiltT:
+    async def _retrying(self, build: Callable[[Place, int], Awaitable[BuiltT]], *, again: bool = False) -> BuiltT:
         """Build the instance in some worker; what was built before and cannot be `again` is lost."""
         spare, self._spare = self._spare, None
         if spare is not None:
             try:
-                built = await build(spare)
+                built = await build(spare, 0)
             except (WorkerDied, ProgramError):
                 spare.kill()  # what went before in it may be to blame; a new worker decides
             except BaseException:
                 spare.kill()
                 raise
             else:
-                self._worker = spare
+                self._place, self._slot = spare, 0
                 return built
         deaths = 0
         while True:
-            worker = await self._host.worker_for(self.program)
+            place, slot = await self._host.place_for(self.program)
             try:
-                built = await build(worker)
+                built = await build(place, slot)
             except WorkerDied as death:
                 deaths += death.cause != "crowded"
                 if deaths < _REBUILDS and death.cause not in ("cpu", "memory"):
@@ -277,31 +295,33 @@ class Session:
                     raise WorkerLost(f"a worker could not be rebuilt: {fault}") from death
                 raise ProgramError(str(fault)) from death
             except BaseException:
-                worker.kill()
+                place.rest()
+                place.leave(slot)
                 raise
             if self.closed:
-                worker.kill()  # closed while it was waiting for its worker
+                place.rest()
+                place.leave(slot)  # closed while it was waiting for its worker
                 self._require_open()
-            self._worker = worker
+            self._place, self._slot = place, slot
             return built
 
-    async def _begin(self, worker: Worker) -> tuple[str, int]:
+    async def _begin(self, place: Place, slot: int) -> tuple[str, int]:
         start = self._beginning
-        reply = await worker.ask(
-            Build(worker.next_serial(), self.program.class_name, start.state, start.seed, start.clock_us)
+        reply = await place.ask(
+            Build(place.next_serial(), self.program.class_name, start.state, start.seed, start.clock_us, slot)
         )
         if reply.kind != "ok":
             raise ProgramError(program_fault(reply.type, reply.message, reply.line))
         return reply.digest, reply.clock_us
 
-    async def _replay(self, worker: Worker) -> None:
+    async def _replay(self, place: Place, slot: int) -> None:
         try:
-            digest, _ = await self._begin(worker)
+            digest, _ = await self._begin(place, slot)
         except ProgramError as error:
             raise WorkerLost(f"a worker could not be rebuilt: {error}") from error
         for logged in self._log:
-            reply = await worker.ask(
-                Call(worker.next_serial(), logged.index, logged.clock_us, logged.name, logged.arguments, True)
+            reply = await place.ask(
+                Call(place.next_serial(), logged.index, logged.clock_us, logged.name, logged.arguments, True, slot)
             )
             digest = reply.digest
             if (reply.kind == "ok") != logged.succeeded or not reply.usable or digest != logged.digest:
@@ -312,9 +332,9 @@ class Session:
     async def _state(self) -> State:
         deaths = 0
         while deaths < _REBUILDS:
-            worker = await self._live()
+            place = await self._live()
             try:
-                reply = await worker.ask(Read(worker.next_serial()))
+                reply = await place.ask(Read(place.next_serial(), self._slot))
             except WorkerDied as death:
                 self._drop()
                 deaths += death.cause != "crowded"
@@ -334,10 +354,20 @@ class Session:
         return _Turn(self)
 
     def _drop(self) -> None:
-        for worker in (self._worker, self._spare):
-            if worker is not None:
-                worker.kill()
-        self._worker = self._spare = None
+        """Give up the worker, which is not to be trusted any more."""
+        for place in (self._place, self._spare):
+            if place is not None:
+                place.kill()
+        self._place = self._spare = None
+
+    def _leave(self) -> None:
+        """Give up the instance; a worker that others use goes on."""
+        for place in (self._place, self._spare):
+            if place is not None:
+                if self._in_turn:
+                    place.rest()
+                place.leave(self._slot)
+        self._place = self._spare = None
 
     def _failed(self, fault: ToolFault, clock: int) -> Outcome:
         self._clock_us = clock
@@ -350,7 +380,7 @@ class Session:
 
     def __del__(self) -> None:
         if not self._closed:
-            self._host.abandon(self._worker or self._spare)
+            self._host.abandon(self._place or self._spare, self._slot)
 
 
 class _Turn:
@@ -367,13 +397,15 @@ class _Turn:
     async def __aenter__(self) -> None:
         session = self._session
         await session._lock.acquire()
-        if session._worker is not None:
-            session._host.fleet.take(session._worker)
+        session._in_turn = True
+        if session._place is not None:
+            session._place.take()
 
     async def __aexit__(self, *_: object) -> None:
         session = self._session
-        if session._worker is not None:
-            session._host.fleet.rest(session._worker)
+        session._in_turn = False
+        if session._place is not None:
+            session._place.rest()
         session._lock.release()
 
 

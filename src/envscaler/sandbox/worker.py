@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
@@ -40,6 +39,16 @@ class Reaper(Protocol):
     def reap(self, pid: int) -> None: ...
 
 
+class Keeper(Protocol):
+    """Whoever decides which workers stay alive."""
+
+    def take(self, worker: Worker) -> None: ...
+
+    def rest(self, worker: Worker) -> None: ...
+
+    def gone(self, worker: Worker) -> None: ...
+
+
 class Worker:
     """One worker process and the socket to it."""
 
@@ -52,8 +61,10 @@ class Worker:
         self.origin = origin
         self.own_bytes = 0
         """Memory of its own when it was last looked at."""
-        self.at_end: Callable[[Worker], None] | None = None
-        """Told when it has been killed."""
+        self.keeper: Keeper | None = None
+        """Told when it is used, rests and has been killed."""
+        self.turns = 0
+        """How many of its users are going to ask it."""
         self._channel = channel
         self._reaper = reaper
         self._cause: Cause = "ended"
@@ -75,6 +86,22 @@ class Worker:
         """How many it has had."""
         return self._serial
 
+    def take(self) -> None:
+        """Say that it is going to be asked; until as many `rest` nobody ends it for another's sake."""
+        self.turns += 1
+        if self.turns == 1 and self.keeper is not None:
+            self.keeper.take(self)
+
+    def rest(self) -> None:
+        """Say that whoever took it does not ask it for the time being."""
+        self.turns -= 1
+        if self.turns == 0 and self.keeper is not None:
+            self.keeper.rest(self)
+
+    def leave(self, slot: int) -> None:
+        """Give up the instance in `slot`, and with it the process, which holds no other."""
+        self.kill()
+
     def next_serial(self) -> int:
         """The number that the next request has to carry."""
         self._serial += 1
@@ -88,7 +115,7 @@ class Worker:
         """
         self.asked, self.asked_at, self._cpu_at = True, time.monotonic(), None
         try:
-            reply = _decode(await self._channel.request(framed(request)))
+            reply = _decode(await self._channel.request(self._frame(request)))
             if reply.serial != request.serial:
                 raise WorkerDied("ended")
         except (ChannelClosed, msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -100,6 +127,9 @@ class Worker:
         finally:
             self.asked = False
         return reply
+
+    def _frame(self, request: Request) -> bytes:
+        return framed(request)
 
     def watch(self, limits: Limits) -> None:
         """Kill the worker if its present request has used up its time."""
@@ -130,8 +160,8 @@ class Worker:
             os.kill(self.pid, signal.SIGKILL)
         self._channel.close()
         self._reaper.reap(self.pid)
-        if self.at_end is not None:
-            self.at_end(self)
+        if self.keeper is not None:
+            self.keeper.gone(self)
 
 
 def _cpu_seconds(pid: int) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from envscaler.canonical import JsonValue
@@ -31,16 +31,26 @@ def compiled(source: str) -> types.CodeType:
     return compile(source, FILE_NAME, "exec", dont_inherit=True)
 
 
-def load(code: types.CodeType, class_name: str) -> type:
-    """Execute a program's module and return its environment class."""
+def load(code: types.CodeType, class_name: str, names: Mapping[str, object]) -> tuple[types.ModuleType, type]:
+    """Execute a program's module and return it with its environment class.
+
+    Args:
+        names: what the module has before it is executed.
+    """
     module = types.ModuleType(MODULE_NAME)
-    # Dataclasses with string annotations, enums and get_type_hints look their module up here.
-    sys.modules[MODULE_NAME] = module
+    module.__dict__.update(names)
+    put_in_place(module)
     exec(code, module.__dict__)  # noqa: S102 - the loader
     cls = module.__dict__.get(class_name)
     if not isinstance(cls, type):
         raise NoSuchName(f"the program defines no class {class_name}")
-    return cls
+    return module, cls
+
+
+def put_in_place(module: types.ModuleType) -> None:
+    """Make this module the one that a program finds under its own name."""
+    # Dataclasses with string annotations, enums and get_type_hints look their module up here.
+    sys.modules[MODULE_NAME] = module
 
 
 def construct(cls: type, fresh_state: Callable[[], dict[str, JsonValue]]) -> object:

@@ -32,6 +32,8 @@ class Virtual:
 
     def __init__(self) -> None:
         self.clock_us = 0
+        self.installed = False
+        """Whether it is the source of this process, and not only of those who ask it."""
         self._key = b""
         self._block = 0
 
@@ -40,8 +42,9 @@ class Virtual:
         self.clock_us = clock_us
         self._key = blake2b(f"{seed}/{index}".encode(), digest_size=32).digest()
         self._block = 0
-        random.seed(int.from_bytes(self._key, "big"))
-        uuid._last_timestamp = None  # type: ignore[attr-defined]
+        if self.installed:
+            random.seed(int.from_bytes(self._key, "big"))
+            uuid._last_timestamp = None  # type: ignore[attr-defined]
 
     def advance(self, microseconds: int) -> None:
         self.clock_us = min(self.clock_us + microseconds, LATEST_US)
@@ -68,6 +71,7 @@ def install(virtual: Virtual) -> None:
     _install_time(virtual)
     _install_datetime(virtual)
     _install_random(virtual)
+    virtual.installed = True
 
 
 def _install_time(virtual: Virtual) -> None:

@@ -27,13 +27,15 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Build(msgspec.Struct, frozen=True, array_like=True, tag="build"):
-    """Load the program and make the instance."""
+    """Load the program and make an instance, in the place of one that has the same slot."""
 
     serial: int
     class_name: str
     state: bytes
     seed: int
     clock_us: int
+    slot: int = 0
+    """Which of the worker's instances it is."""
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True, tag="call"):
@@ -46,12 +48,20 @@ class Call(msgspec.Struct, frozen=True, array_like=True, tag="call"):
     arguments: bytes
     again: bool = False
     """Whether it is played again; it may then take twice the time, so as not to fail by a hair."""
+    slot: int = 0
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True, tag="read"):
     """Send the state."""
 
     serial: int
+    slot: int = 0
+
+
+class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
+    """Forget one instance; not answered."""
+
+    slot: int
 
 
 class Judge(msgspec.Struct, frozen=True, array_like=True, tag="judge"):
@@ -66,6 +76,7 @@ class Judge(msgspec.Struct, frozen=True, array_like=True, tag="judge"):
 
 
 Request = Build | Call | Read | Judge
+Message = Request | Leave
 
 
 # -- from a worker ------------------------------------------------------------------------------------------

@@ -1,0 +1,172 @@
+"""`Instance`: one instance of a program: it is built, its methods are called, its state is put back where a call fails.
+
+Deadlines, and what a program may reach, are the business of the process that it is in.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from contextvars import copy_context
+from marshal import dumps, loads
+from typing import Any, Literal
+
+from envscaler.canonical import JsonValue, bytes_digest, canonical, encode, from_json, to_json
+from envscaler.errors import NotJson
+from envscaler.sandbox.inside import loader
+from envscaler.sandbox.inside.virtual import Virtual
+from envscaler.sandbox.inside.wire import Build, Call, Read, Reply, Settings
+
+FailureKind = Literal["raised", "timeout", "not_json", "too_large", "unknown_tool"]
+
+
+class TooLarge(Exception):
+    """A result or a state is larger than the limits allow."""
+
+
+class UnknownTool(Exception):
+    """The class has no public method of that name."""
+
+
+class Instance:
+    """At most one instance of one program.
+
+    Args:
+        code: the program, compiled.
+        names: what its module has before it is executed.
+    """
+
+    def __init__(
+        self, code: types.CodeType, settings: Settings, virtual: Virtual, names: Mapping[str, object] | None = None
+    ) -> None:
+        self._code = code
+        self._settings = settings
+        self._virtual = virtual
+        self._names = names or {}
+        # What a program sets for its context, the precision of decimals say, is its own and stays from call to call.
+        self._context = copy_context()
+        self._seed = 0
+        self._module = types.ModuleType(loader.MODULE_NAME)
+        self._class: type = object
+        self._instance: object = None
+        self._tools: dict[str, Any] = {}
+        self._saved: bytes | None = None
+        """The attributes after the last call that succeeded; None when marshal cannot hold them."""
+        self.digest = ""
+        """Of the state after the last call that succeeded."""
+
+    def build(self, request: Build) -> Reply:
+        """Load the program and make the instance."""
+        self._seed = request.seed
+        self._virtual.begin(request.seed, -1, request.clock_us)
+        self._context.run(self._build, request)
+        return Reply(serial=request.serial, digest=self.digest, clock_us=self._virtual.clock_us)
+
+    def call(self, request: Call) -> Reply:
+        """Call one public method.
+
+        Raises:
+            UnknownTool: if there is none of that name.
+            NotJson, TooLarge: if the result, or the state that it left, is none that can be.
+            BaseException: whatever the method raises.
+        """
+        self._virtual.begin(self._seed, request.index, request.clock_us)
+        loader.put_in_place(self._module)
+        return self._context.run(self._call, request)
+
+    def read(self, request: Read) -> Reply:
+        """Tell the state."""
+        text = self._limited(canonical(vars(self._instance)), "state", self._settings.max_state_bytes)
+        return Reply(serial=request.serial, result=text, digest=self.digest, clock_us=self._virtual.clock_us)
+
+    def roll_back(self) -> bool:
+        """Put the attributes back to what they were after the last call that succeeded; False if it cannot."""
+        if self._instance is None:
+            return False
+        if self._saved is None:
+            return False
+        try:
+            attributes = vars(self._instance)
+            if _marshalled(attributes) != self._saved:
+                attributes.clear()
+                # marshal keeps tuples, sets and objects shared between attributes as they were.
+                attributes.update(loads(self._saved))
+        except BaseException:  # noqa: BLE001 - hostile attributes; the parent then replaces this worker
+            return False
+        return True
+
+    def _build(self, request: Build) -> None:
+        self._module, self._class = loader.load(self._code, request.class_name, self._names)
+        self._tools = loader.tools_of(self._class)
+        self._instance = loader.construct(self._class, lambda: from_json(request.state))
+        self._observe()
+
+    def _call(self, request: Call) -> Reply:
+        tool = self._tools.get(request.name)
+        if tool is None:
+            raise UnknownTool(f"the class has no public method {request.name}")
+        result = tool.__get__(self._instance, self._class)(**from_json(request.arguments))
+        text = self._limited(canonical(result), "result", self._settings.max_output_bytes)
+        changed = self._observe()
+        return Reply(
+            serial=request.serial,
+            result=text,
+            digest=self.digest,
+            changed=changed,
+            clock_us=self._virtual.clock_us,
+        )
+
+    def _observe(self) -> bool:
+        """Take the state as it is now for the one to go back to; return whether it changed.
+
+        Raises:
+            NotJson, TooLarge: if it cannot be the state of a session.
+        """
+        attributes = vars(self._instance)
+        saved = _marshalled(attributes)
+        if saved is not None and saved == self._saved:
+            return False
+        text = encode(canonical(attributes))
+        if len(text) > self._settings.max_state_bytes:
+            raise TooLarge(f"the state takes {len(text)} bytes as JSON, allowed are {self._settings.max_state_bytes}")
+        digest = bytes_digest(text)
+        changed = digest != self.digest
+        self.digest, self._saved = digest, saved
+        return changed
+
+    def _limited(self, value: JsonValue, what: str, limit: int) -> bytes:
+        # Not the canonical text: keys stay in the program's order, which programs and observations show.
+        text = to_json(value)
+        if len(text) > limit:
+            raise TooLarge(f"the {what} takes {len(text)} bytes as JSON, allowed are {limit}")
+        return text
+
+
+def failure_kind(error: BaseException) -> FailureKind:
+    """Which kind of failure an exception is that ended a request."""
+    if isinstance(error, NotJson):
+        return "not_json"
+    if isinstance(error, TooLarge):
+        return "too_large"
+    return "unknown_tool" if isinstance(error, UnknownTool) else "raised"
+
+
+def message_of(error: BaseException) -> str:
+    """An exception's text; its `__str__` belongs to the program and may do what any of its methods may."""
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001 - see above
+        return "(its message cannot be read)"
+
+
+def clean(text: str, limit: int) -> str:
+    """A text that can travel, no longer than `limit`."""
+    text = str.__str__(text) if len(text) <= limit else text[: limit - 1] + "…"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _marshalled(attributes: dict[str, Any]) -> bytes | None:
+    try:
+        return dumps(attributes)
+    except ValueError:
+        return None

@@ -1,0 +1,119 @@
+"""`Pool` and `SharedWorker`: processes that hold many sessions of one program each.
+
+Which programs may live so is decided elsewhere. Sessions there share an interpreter: a program that hides something in
+the standard library hides it from none of them, and what kills one of their calls has all of them built again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+from envscaler.sandbox.channel import Channel
+from envscaler.sandbox.contract import Program
+from envscaler.sandbox.inside.wire import Leave, Reply, Request, framed
+from envscaler.sandbox.memory import Resident
+from envscaler.sandbox.worker import Reaper, Worker, WorkerDied
+
+SESSIONS_IN_ONE = 256
+"""From so many on, one more process is started for the next."""
+_EMPTY = 16
+"""Processes without a session that are kept for the next one."""
+
+
+class SharedWorker(Worker):
+    """A worker with many instances; its users take turns."""
+
+    def __init__(self, pid: int, channel: Channel, reaper: Reaper, origin: Resident | None = None) -> None:
+        super().__init__(pid, channel, reaper, origin)
+        self.sessions = 0
+        """How many instances it holds, or is about to."""
+        self.emptied: Callable[[SharedWorker], None] | None = None
+        """Told when it holds none any more."""
+        self._turn = asyncio.Lock()
+        self._slot = 0
+        self._left: list[int] = []
+        """Slots given up while it was at work."""
+
+    def enter(self) -> int:
+        """A slot for one more instance."""
+        self.sessions += 1
+        self._slot += 1
+        return self._slot
+
+    def leave(self, slot: int) -> None:
+        """Give up the instance in `slot`; the others stay."""
+        self.sessions -= 1
+        if self.dead:
+            self.kill()
+            return
+        # Between the parts of a request that is being sent nothing else may go.
+        if self._turn.locked() or not self._channel.post(framed(Leave(slot))):
+            self._left.append(slot)
+        if not self.sessions and self.emptied is not None:
+            self.emptied(self)
+
+    async def ask(self, request: Request) -> Reply:
+        """As `Worker.ask`, when those before have had their answer.
+
+        Raises:
+            WorkerDied: `crowded` if the worker died by what somebody else asked.
+        """
+        async with self._turn:
+            if self.dead:
+                raise WorkerDied("crowded")
+            return await super().ask(request)
+
+    def _frame(self, request: Request) -> bytes:
+        left, self._left = self._left, []
+        return b"".join([*(framed(Leave(slot)) for slot in left), framed(request)])
+
+
+class Pool:
+    """The shared workers of a sandbox."""
+
+    def __init__(self, fork: Callable[[Program], Awaitable[SharedWorker]]) -> None:
+        self._fork = fork
+        self._forking = asyncio.Lock()
+        self._workers: dict[str, list[SharedWorker]] = {}
+        self._empty: OrderedDict[SharedWorker, None] = OrderedDict()
+        self._cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    async def place_for(self, program: Program) -> tuple[SharedWorker, int]:
+        """A worker that is taken, and the slot in it for one more instance of `program`.
+
+        Raises:
+            ProgramError, SandboxError: as a fork does.
+        """
+        worker = self._roomiest(program)
+        if worker is not None:
+            worker.take()
+        else:
+            async with self._forking:
+                worker = self._roomiest(program)  # one that was started in the meantime
+                if worker is not None:
+                    worker.take()
+                else:
+                    worker = await self._fork(program)
+                    worker.emptied = self._emptied
+                    self._workers.setdefault(program.digest, []).append(worker)
+        self._empty.pop(worker, None)
+        return worker, worker.enter()
+
+    def _roomiest(self, program: Program) -> SharedWorker | None:
+        """The worker for one more session; None where there should be one more worker."""
+        alive = [worker for worker in self._workers.get(program.digest, ()) if not worker.dead]
+        self._workers[program.digest] = alive
+        roomiest = min(alive, key=lambda worker: worker.sessions, default=None)
+        if roomiest is None:
+            return None
+        most = 1 if len(alive) < self._cores else SESSIONS_IN_ONE
+        return roomiest if roomiest.sessions < most else None
+
+    def _emptied(self, worker: SharedWorker) -> None:
+        self._empty[worker] = None
+        if len(self._empty) > _EMPTY:
+            oldest, _ = self._empty.popitem(last=False)
+            oldest.kill()
