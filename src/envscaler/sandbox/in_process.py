@@ -6,11 +6,14 @@ that nothing of this process has to be replaced.
 """
 
 from __future__ import annotations
+import __future__
 
 import builtins
 import copy
 import datetime
+import importlib
 import threading
+import time
 import types
 import typing
 from functools import lru_cache
@@ -90,7 +93,15 @@ class InProcess:
 
 @lru_cache(maxsize=1)
 def _builtins() -> dict[str, Any]:
-    modules: dict[str, types.ModuleType] = {"copy": copy, "typing": typing, "datetime": _datetime()}
+    modules: dict[str, types.ModuleType] = {
+        "__future__": __future__,
+        "copy": copy,
+        "datetime": _datetime(),
+        "typing": typing,
+        # What the methods of datetime import for themselves, by way of whoever calls them.
+        "_strptime": importlib.import_module("_strptime"),
+        "time": time,
+    }
 
     def import_module(name: str, *_: object) -> types.ModuleType:
         module = modules.get(name)
