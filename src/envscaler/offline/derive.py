@@ -297,11 +297,6 @@ _JINJA = Environment(
 _JINJA.filters["measure"] = lambda noun: quantities("zh").measure(str(noun))
 
 
-def is_composable(reading: Reading) -> bool:
-    """Whether there is a template for the thing in the language that is asked for."""
-    return reading.entry.template in template_names(reading.language)
-
-
 def _rendered(name: str, language: Language, **names: Any) -> Plan:
     loaded: Plan = load_yaml(_template(name, language).render(**names))
     return loaded
@@ -324,17 +319,15 @@ def _folder(language: Language) -> Traversable:
 
 @cache
 def part_names(language: Language = "en") -> tuple[str, ...]:
-    """Names of all parts that are there in a language."""
+    """Names of all parts."""
     return _names(_folder(language).joinpath("parts"))
 
 
 @cache
 def template_names(language: Language = "en") -> tuple[str, ...]:
-    """Names of all structural templates that are there in a language."""
+    """Names of all structural templates."""
     return _names(_folder(language))
 
 
 def _names(folder: Traversable) -> tuple[str, ...]:
-    if not folder.is_dir():
-        return ()
     return tuple(sorted(path.name.removesuffix(".yaml") for path in folder.iterdir() if path.name.endswith(".yaml")))

@@ -18,7 +18,7 @@ from envscaler.messages import AssistantMessage
 from envscaler.offline import reading_zh
 from envscaler.offline.blueprint import Blueprint, Language
 from envscaler.offline.checker import judge_call
-from envscaler.offline.derive import derive, is_composable
+from envscaler.offline.derive import derive
 from envscaler.offline.design import class_source, entities_of, rules_of, tools_of
 from envscaler.offline.domains import domains
 from envscaler.offline.methods import method_source
@@ -82,9 +82,6 @@ def blueprint_of_task(task: str, language: str = "en") -> Blueprint | None:
 
     Args:
         language: in which the environment is to be; an English task has an English one.
-
-    Raises:
-        Unservable: if what the task is about cannot be built in that language.
     """
     reading = _read(task, "zh" if language == "zh" else "en")
     return _blueprint_of(reading, task) if reading is not None else None
@@ -96,7 +93,7 @@ def _read(task: str, language: Language) -> Reading | None:
 
 def _chinese_domain(reading: Reading, text: str) -> Blueprint | None:
     """The domain that a Chinese task points to, in the language that is asked for: told by the Chinese keywords, else
-    by what its thing is in English. None also where the domain is not there in that language."""
+    by what its thing is in English."""
     thing = reading.spoken.thing if reading.spoken is not None else ""
     by_keywords = (
         domain
@@ -106,7 +103,7 @@ def _chinese_domain(reading: Reading, text: str) -> Blueprint | None:
     found = next(by_keywords, None) or next((domain for domain in domains() if _is_about(reading, domain)), None)
     if found is None:
         return None
-    return next((domain for domain in domains(reading.language) if domain.slug == found.slug), None)
+    return next(domain for domain in domains(reading.language) if domain.slug == found.slug)
 
 
 def _is_about(reading: Reading, domain: Blueprint) -> bool:
@@ -128,12 +125,7 @@ def _occurring(keywords: tuple[str, ...], text: str) -> int:
 @lru_cache(maxsize=256)
 def _blueprint_of(reading: Reading, text: str) -> Blueprint:
     if reading.spoken is not None:
-        found = _chinese_domain(reading, text)
-        if found is not None:
-            return found
-        if not is_composable(reading):
-            raise Unservable(f"it has no template {reading.entry.template} in the language {reading.language} yet")
-        return derive(reading)
+        return _chinese_domain(reading, text) or derive(reading)
     about = next((domain for domain in domains() if _is_about(reading, domain)), None)
     if about is not None:
         return about
@@ -164,7 +156,7 @@ def blueprint_for(description: EnvDescription, seed_tasks: tuple[str, ...]) -> B
     # summary says of the thing may be a thing too: “药品库存管理”.
     beginning = reading_zh.read_beginning(description.summary) if language == "zh" else None
     for own in filter(None, (beginning, reading)):
-        if is_composable(own) and derive(own).summary == description.summary:
+        if derive(own).summary == description.summary:
             return derive(own)
     return _blueprint_of(reading, text) if reading is not None else None
 
