@@ -27,6 +27,8 @@ class Channel:
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
         self._waiter: asyncio.Future[bytes] | None = None
+        self._room: asyncio.Future[None] | None = None
+        """Whoever waits until more can be sent."""
         self.closed = False
         self._loop.add_reader(sock, self._readable)
 
@@ -81,12 +83,26 @@ class Channel:
         except OSError as error:
             self.close()
             raise ChannelClosed from error
-        if sent < len(frame):
+        # Not sock_sendall: when the socket is closed in the meantime, that waits for ever.
+        while sent < len(frame):
+            await self._until_room()
             try:
-                await self._loop.sock_sendall(self._sock, memoryview(frame)[sent:])
+                sent += self._sock.send(memoryview(frame)[sent:])
+            except BlockingIOError:
+                continue
             except OSError as error:
                 self.close()
                 raise ChannelClosed from error
+
+    async def _until_room(self) -> None:
+        room = self._room = self._loop.create_future()
+        self._loop.add_writer(self._sock, _done, room)
+        try:
+            await room
+        finally:
+            self._room = None
+            if not self.closed:
+                self._loop.remove_writer(self._sock)
 
     def _readable(self) -> None:
         try:
@@ -119,5 +135,11 @@ class Channel:
             self._loop.remove_reader(self._sock)
             self._loop.remove_writer(self._sock)
         self._sock.close()
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(ChannelClosed())
+        for waiting in (self._waiter, self._room):
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(ChannelClosed())
+
+
+def _done(room: asyncio.Future[None]) -> None:
+    if not room.done():
+        room.set_result(None)

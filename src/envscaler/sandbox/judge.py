@@ -15,7 +15,7 @@ from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, Limits
 from envscaler.sandbox.inside.wire import Judge as JudgeRequest
 from envscaler.sandbox.inside.wire import Reply, utf8
-from envscaler.sandbox.session import death_fault
+from envscaler.sandbox.session import death_fault, reply_fault
 from envscaler.sandbox.worker import Worker, WorkerDied
 from envscaler.state import JsonValue, State
 
@@ -93,14 +93,13 @@ class Judge:
                     deaths = 0
                 continue
             deaths = 0
-            outcomes.append(_judgement(reply))
+            outcomes.append(_judgement(reply, self._limits))
         if any(outcome.error is not None or outcome.mutated for outcome in outcomes):
             self.close()
         return tuple(outcomes)
 
 
-def _judgement(reply: Reply) -> CheckOutcome:
+def _judgement(reply: Reply, limits: Limits) -> CheckOutcome:
     if reply.kind == "ok" and reply.result in (b"true", b"false"):
         return CheckOutcome(reply.result == b"true", None, reply.changed)
-    error = f"{reply.type}: {reply.message}" if reply.message else reply.type
-    return CheckOutcome(None, error or "it gave no answer", reply.changed)
+    return CheckOutcome(None, str(reply_fault(reply, limits)) or "it gave no answer", reply.changed)

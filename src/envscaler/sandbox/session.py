@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from envscaler.canonical import from_json, to_json
+from envscaler.canonical import from_untrusted_json, to_json
 from envscaler.errors import NotJson, ProgramError, SandboxError, WorkerLost
 from envscaler.sandbox.clock import clock_text, clock_us
 from envscaler.sandbox.contract import Arguments, Limits, Outcome, Program, Snapshot, ToolFault
 from envscaler.sandbox.inside.wire import Build, Call, Read, Reply, Request, utf8
 from envscaler.sandbox.nursery import program_fault
 from envscaler.sandbox.worker import Worker, WorkerDied
-from envscaler.state import State, canonical
+from envscaler.state import JsonValue, State, canonical
 
 CALL_US = 1_000_000
 """Microseconds that pass before each call, whatever it does."""
@@ -177,12 +177,13 @@ class Session:
                         self._log.append(LoggedCall(self._index, clock, name, text, self._digest, False))
                 else:
                     self._drop()
-                return self._failed(ToolFault(reply.kind, reply.type, reply.message), clock)
+                return self._failed(reply_fault(reply, self._host.limits), clock)
             try:
-                result = from_json(reply.result)
+                result = _received(reply.result, self._host.limits.max_output_bytes)
             except NotJson as error:
                 self._drop()
-                return self._failed(ToolFault("not_json", "NotJson", str(error)), clock)
+                message = _shortened(str(error), self._host.limits)
+                return self._failed(ToolFault("not_json", "NotJson", message), clock)
             self._log.append(LoggedCall(self._index, clock, name, text, reply.digest, True))
             changed = reply.digest != self._digest
             self._digest = reply.digest
@@ -311,7 +312,8 @@ class Session:
             Build(place.next_serial(), self.program.class_name, start.state, start.seed, start.clock_us, slot)
         )
         if reply.kind != "ok":
-            raise ProgramError(program_fault(reply.type, reply.message, reply.line))
+            fault = reply_fault(reply, self._host.limits)
+            raise ProgramError(program_fault(fault.type, fault.message, reply.line))
         return reply.digest, reply.clock_us
 
     async def _replay(self, place: Place, slot: int) -> None:
@@ -342,12 +344,16 @@ class Session:
             except BaseException:
                 self._drop()
                 raise
+            fault = str(reply_fault(reply, self._host.limits))
             if reply.kind == "ok":
-                state = from_json(reply.result)
-                if isinstance(state, dict):
-                    return state
+                try:
+                    state = _received(reply.result, self._host.limits.max_state_bytes)
+                    if isinstance(state, dict):
+                        return state
+                except NotJson as error:
+                    fault = _shortened(str(error), self._host.limits)
             self._drop()
-            raise WorkerLost(f"the state cannot be read: {reply.type} {reply.message}")
+            raise WorkerLost(f"the state cannot be read: {fault}")
         raise WorkerLost("the worker dies when its state is read")
 
     def _turn(self) -> _Turn:
@@ -407,6 +413,24 @@ class _Turn:
         if session._place is not None:
             session._place.rest()
         session._lock.release()
+
+
+def _received(text: bytes, limit: int) -> JsonValue:
+    # The worker holds to the limits, unless the program has taken it over.
+    if len(text) > limit:
+        raise NotJson(f"it takes {len(text)} bytes as JSON, allowed are {limit}")
+    return from_untrusted_json(text)
+
+
+def reply_fault(reply: Reply, limits: Limits) -> ToolFault:
+    """What a reply that has no result says of a call."""
+    kind = "raised" if reply.kind == "ok" else reply.kind
+    return ToolFault(kind, reply.type, _shortened(reply.message, limits))
+
+
+def _shortened(message: str, limits: Limits) -> str:
+    longest = limits.max_message_chars
+    return message if len(message) <= longest else message[: longest - 1] + "…"
 
 
 def death_fault(death: WorkerDied, limits: Limits) -> ToolFault:

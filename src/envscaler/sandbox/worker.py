@@ -23,6 +23,8 @@ more memory than all are allowed together; or others took too much with it, whic
 
 _decode = msgspec.msgpack.Decoder(Reply).decode
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+_IDLE_LOOK_EVERY = 8
+"""Of how many looks at a worker that is not asked one reads its CPU time."""
 
 
 class WorkerDied(Exception):
@@ -75,6 +77,9 @@ class Worker:
         """When it got its latest request, by the monotonic clock."""
         self._cpu_at: float | None = None
         self._serial = 0
+        self._idle_looks = pid % _IDLE_LOOK_EVERY
+        self._idle_from = (-1, 0.0)
+        """After how many requests it was first seen idle, and its CPU time then."""
 
     @property
     def dead(self) -> bool:
@@ -118,7 +123,7 @@ class Worker:
             reply = _decode(await self._channel.request(self._frame(request)))
             if reply.serial != request.serial:
                 raise WorkerDied("ended")
-        except (ChannelClosed, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (ChannelClosed, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self.kill()
             raise WorkerDied(self._cause) from error
         except BaseException:
@@ -132,8 +137,11 @@ class Worker:
         return framed(request)
 
     def watch(self, limits: Limits) -> None:
-        """Kill the worker if its present request has used up its time."""
-        if not self.asked or self._dead:
+        """Kill the worker if its present request has used up its time, or if it works without being asked."""
+        if self._dead:
+            return
+        if not self.asked:
+            self._watch_idle(limits)
             return
         elapsed = time.monotonic() - self.asked_at
         if elapsed < min(0.5, limits.cpu_s):
@@ -148,6 +156,19 @@ class Worker:
                 return
         if elapsed >= limits.wall_s:
             self.kill("wall")
+
+    def _watch_idle(self, limits: Limits) -> None:
+        # A program can answer its call by itself and go on, or have a timer wake it.
+        self._idle_looks += 1
+        if self._idle_looks % _IDLE_LOOK_EVERY:
+            return
+        used = _cpu_seconds(self.pid)
+        if used is None:
+            return
+        if self._idle_from[0] != self._serial:
+            self._idle_from = (self._serial, used)
+        elif used - self._idle_from[1] >= limits.cpu_s:
+            self.kill()
 
     def kill(self, cause: Cause = "ended") -> None:
         """End the process; idempotent."""

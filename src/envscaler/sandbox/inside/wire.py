@@ -6,11 +6,14 @@ Values of programs travel as JSON text inside them, so that whatever a hostile w
 from __future__ import annotations
 
 import socket
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 HEADER_BYTES = 4
+
+Moment = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000_000, le=253_402_257_600_000_000)]
+"""Microseconds since 1970 of a time in the years 1 to 9999; calls can still go on half a day longer than it."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -88,10 +91,10 @@ class Reply(msgspec.Struct, frozen=True, array_like=True):
     serial: int
     kind: Literal["ok", "raised", "timeout", "not_json", "too_large", "unknown_tool"] = "ok"
     result: bytes = b"null"
-    digest: str = ""
+    digest: Annotated[str, msgspec.Meta(max_length=32)] = ""
     changed: bool = False
-    clock_us: int = 0
-    type: str = ""
+    clock_us: Moment = 0
+    type: Annotated[str, msgspec.Meta(max_length=200)] = ""
     message: str = ""
     line: int = 0
     """Line of the program at which it failed; 0 when unknown."""
