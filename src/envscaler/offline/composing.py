@@ -16,6 +16,7 @@ Plan = dict[str, Any]
 """A domain file or a fragment of one, as YAML gives it."""
 
 MOST_TOOLS = 25
+"""Tools that a composed environment has at most; the prepared domains, which nothing is added to, have up to 26."""
 
 
 class Composition:
