@@ -113,12 +113,16 @@ def _filter() -> list[tuple[int, int, int, int]]:
 
 
 class Filter:
-    """The compiled filter; made once in the zygote, applied in every worker."""
+    """The compiled filter; made once in the zygote, applied in every worker.
 
-    def __init__(self) -> None:
+    Args:
+        code: BPF instructions of another filter than that of a worker.
+    """
+
+    def __init__(self, code: list[tuple[int, int, int, int]] | None = None) -> None:
         if sys.platform != "linux" or platform.machine() not in _ARCH:
             raise OSError(f"no system call filter for {sys.platform} on {platform.machine()}")
-        code = _filter()
+        code = code or _filter()
         self._instructions = (_Instruction * len(code))(*[_Instruction(*parts) for parts in code])
         self._program = _Program(len(code), self._instructions)
         self._prctl = ctypes.CDLL(None, use_errno=True).prctl
