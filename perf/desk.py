@@ -1,24 +1,26 @@
 """A small environment of our own writing, shaped like synthesized ones; it is loaded by the sandbox as text and by the
 re-enacted baseline as a module, so that both do the same work."""
 
+from typing import Any
+
 
 class LendingDesk:
     """Members borrow things."""
 
-    def __init__(self, init_config: dict) -> None:
-        self.members: dict[str, dict] = init_config.get("members", {})
-        self.things: dict[str, dict] = init_config.get("things", {})
-        self.loans: dict[str, dict] = init_config.get("loans", {})
+    def __init__(self, init_config: dict[str, Any]) -> None:
+        self.members: dict[str, dict[str, Any]] = init_config.get("members", {})
+        self.things: dict[str, dict[str, Any]] = init_config.get("things", {})
+        self.loans: dict[str, dict[str, Any]] = init_config.get("loans", {})
         self.next_loan_number: int = init_config.get("next_loan_number", 1)
 
-    def get_member(self, member_id: str) -> dict:
+    def get_member(self, member_id: str) -> dict[str, Any]:
         """Get a member."""
         member = self.members.get(member_id)
         if member is None:
             return {"success": False, "error": f"Member {member_id} does not exist"}
         return {"success": True, "data": dict(member)}
 
-    def lend(self, member_id: str, thing_id: str) -> dict:
+    def lend(self, member_id: str, thing_id: str) -> dict[str, Any]:
         """Lend a thing to a member."""
         if member_id not in self.members or thing_id not in self.things:
             return {"success": False, "error": "No such member or thing"}
@@ -31,7 +33,7 @@ class LendingDesk:
         thing["status"] = "lent"
         return {"success": True, "data": dict(self.loans[loan_id])}
 
-    def give_back(self, thing_id: str) -> dict:
+    def give_back(self, thing_id: str) -> dict[str, Any]:
         """Take a thing back; its loan is forgotten, so that the state keeps its size."""
         thing = self.things.get(thing_id)
         if thing is None or thing["status"] != "lent":
@@ -41,7 +43,7 @@ class LendingDesk:
         return {"success": True, "message": "It is back"}
 
 
-def state_of(size: int) -> dict:
+def state_of(size: int) -> dict[str, Any]:
     """A state with `size` members and as many things; about 170 bytes of JSON each pair."""
     members = {f"M{n:05d}": {"member_id": f"M{n:05d}", "name": f"Member number {n}", "limit": 3} for n in range(size)}
     things = {
@@ -50,9 +52,9 @@ def state_of(size: int) -> dict:
     return {"members": members, "things": things, "loans": {}, "next_loan_number": 1}
 
 
-def calls_of(size: int, count: int) -> list[tuple[str, dict]]:
+def calls_of(size: int, count: int) -> list[tuple[str, dict[str, Any]]]:
     """Calls that go round: look, lend, give back."""
-    out: list[tuple[str, dict]] = []
+    out: list[tuple[str, dict[str, Any]]] = []
     for n in range(count):
         key = f"{(n // 3) % size:05d}"
         out.append(

@@ -14,13 +14,33 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from envscaler.engine import usable_cores
+from rich.console import Console
+from rich.table import Table
+
+from envscaler.cores import usable_cores
 from envscaler.models import ModelSettings, open_models
 from envscaler.roles.role import Prompts
 from envscaler.synth import SynthSettings, run_synth
+from perf.targets import Target
+from perf.usage import family, proportional_kb
 
 TASKS = Path(__file__).parents[1] / "examples" / "tasks.jsonl"
 _LOOK_EVERY_S = 0.5
+
+
+def report(console: Console) -> list[Target]:
+    """Measure and print `synth` on the first example tasks, with one process and with all cores."""
+    table = Table("synth, processes", "environments", "s each, wall", "s each, CPU", "peak MB, all together", box=None)
+    one, all_cores = side_by_side(limit=40, scenarios=5)
+    for run in (one, all_cores):
+        peak = "" if run.peak_mb is None else f"{run.peak_mb:.0f}"
+        each = run.environments or 1
+        table.add_row(
+            str(run.workers), str(run.environments), f"{run.wall_s / each:.2f}", f"{run.cpu_s / each:.2f}", peak
+        )
+    table.add_row("one ÷ all cores", "", f"{one.wall_s / all_cores.wall_s:.1f}×", f"{one.cpu_s / all_cores.cpu_s:.1f}×")
+    console.print(table)
+    return []
 
 
 @dataclass(frozen=True)
@@ -80,38 +100,12 @@ class _MemoryWatch:
     def _watch(self) -> None:
         while not self._over.wait(_LOOK_EVERY_S):
             total = 0
-            for size in map(proportional_kb, _family(os.getpid())):
+            for size in map(proportional_kb, family(os.getpid())):
                 if size is None:
                     self.peak_mb = None  # a part would pass for the whole
                     return
                 total += size
             self.peak_mb = max(self.peak_mb or 0.0, total / 1024)
-
-
-def _family(root: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-        except OSError:
-            continue  # it has ended since
-        children.setdefault(parent, []).append(int(folder.name))
-    family = [root]
-    for pid in family:
-        family += children.get(pid, [])
-    return family
-
-
-def proportional_kb(pid: int) -> int | None:
-    """Memory of a process, shared pages divided among those that share them: 0 of one that has ended, None where the
-    system does not tell, as of hardened workers to anyone but root."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except PermissionError:
-        return None
-    except OSError:
-        return 0 if Path("/proc/self/smaps_rollup").exists() else None
-    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), None)
 
 
 def main() -> None:
