@@ -98,3 +98,26 @@ def test_missing_prompts_are_refused(cli: Command, library: Path, tmp_path: Path
 
 def test_an_empty_cache_is_refused(cli: Command, library: Path) -> None:
     assert "cache" in cli("rollout", library, "--model", "cached").refused()
+
+
+@pytest.mark.parametrize("isolation", ["default", "required", "shared", "in-process"])
+def test_a_rollout_gives_the_same_in_every_isolation_and_says_which_it_was(
+    cli: Command, library: Path, tmp_path: Path, isolation: str
+) -> None:
+    answer = cli("rollout", library, "--agent", "oracle", "--isolation", isolation, "--out", tmp_path / "run", "--json")
+    if isolation == "required" and answer.code == 2:
+        pytest.skip("this machine cannot contain generated code")
+    record = answer.json["record"]
+    assert record["isolation_modes"] == [isolation]
+    assert list(record["kept_apart"]) == (["lending-desk"] if isolation == "in-process" else [])
+    usual = cli("rollout", library, "--agent", "oracle", "--out", tmp_path / "usual", "--json")
+    assert usual.code == 0
+    lines = [(tmp_path / name / "trajectories.jsonl").read_bytes() for name in ("run", "usual")]
+    assert lines[0] == lines[1]
+    assert cli("replay", tmp_path / "run", "--isolation", isolation, "--json").json["summary"]["episodes"] == 2
+
+
+def test_code_that_nobody_knows_cannot_be_made_to_share(cli: Command, library: Path) -> None:
+    answer = cli("assess", library, "--isolation", "shared")
+    assert answer.code == 2
+    assert "'shared' is not one of" in answer.err

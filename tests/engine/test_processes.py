@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from envscaler.engine import Processes, usable_cores
+from envscaler.cores import usable_cores
+from envscaler.engine import Processes
 from envscaler.errors import ProcessLost
 
 pytestmark = pytest.mark.anyio

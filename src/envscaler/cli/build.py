@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
+from envscaler.cli.isolation import MakingIsolationName, MakingIsolationOption
 from envscaler.cli.model_flags import ModelFlags
 from envscaler.errors import UsageError
 
@@ -142,6 +143,7 @@ def register(app: typer.Typer) -> None:
                 "The result is the same with any number.",
             ),
         ] = None,
+        isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
@@ -149,7 +151,7 @@ def register(app: typer.Typer) -> None:
         if (tasks is None) == (descriptions is None):
             raise UsageError("give either a file of TASKS or --descriptions FILE")
         from envscaler.cli.asking import ask_models, check_models
-        from envscaler.engine import usable_cores
+        from envscaler.cores import usable_cores
         from envscaler.store import LibraryStore, read_descriptions, read_tasks
         from envscaler.synth import SynthSettings, run_synth
 
@@ -170,6 +172,7 @@ def register(app: typer.Typer) -> None:
             clusters=clusters,
             keep_equal_structures=keep_equal_structures,
             workers=workers or usable_cores(),
+            isolation=isolation.value,
         )
 
         async def work(opened: Models, prompts: Prompts, progress: Reporter) -> SynthReport:
@@ -199,6 +202,7 @@ def register(app: typer.Typer) -> None:
         force: Annotated[
             bool, typer.Option("--force", help="Assess again what has a valid assessment.", rich_help_panel=_QUALITY)
         ] = False,
+        isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
@@ -223,6 +227,7 @@ def register(app: typer.Typer) -> None:
                 seed=seed,
                 attempts=attempts,
                 force=force,
+                isolation=isolation.value,
                 progress=progress,
             )
 
@@ -239,6 +244,7 @@ def register(app: typer.Typer) -> None:
         per_env: Annotated[int, typer.Option("--per-env", min=1, metavar="K", help="Scenarios per environment.")] = 3,
         seed: SeedOption = 0,
         attempts: AttemptsOption = 3,
+        isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
@@ -260,6 +266,7 @@ def register(app: typer.Typer) -> None:
                 env_id=place.env_id,
                 seed=seed,
                 attempts=attempts,
+                isolation=isolation.value,
                 progress=progress,
             )
 

@@ -14,6 +14,7 @@ from envscaler.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from envscaler.env.library import Library
+    from envscaler.sandbox import Isolation
     from envscaler.scenario import Scenario
     from envscaler.store import RunStore
 
@@ -98,7 +99,7 @@ def scenario_of(library: Library, env_id: str, which: str | None) -> Scenario:
     return library.scenario(env_id, int(which) if index and which is not None else which)
 
 
-def library_of_run(run: RunStore) -> Library | None:
+def library_of_run(run: RunStore, isolation: Isolation = "default") -> Library | None:
     """The library that a run played: the one that it lies in, else the one that its record names."""
     from envscaler.env.library import open_library
     from envscaler.rollout import RunRecord
@@ -108,7 +109,7 @@ def library_of_run(run: RunStore) -> Library | None:
     named = record.library if record is not None else None
     for folder in (inside, named):
         if folder is not None and (folder / "library.json").is_file():
-            return open_library(folder)
+            return open_library(folder, isolation=isolation)
     return None
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from envscaler.cli.command import OutputFlags, command
+from envscaler.cli.isolation import IsolationName, IsolationOption
 
 
 def register(app: typer.Typer) -> None:
@@ -21,6 +22,7 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option("--scenario", "-s", metavar="INDEX|ID", help="Scenario to play; else the first.")
         ] = None,
         seed: Annotated[int | None, typer.Option("--seed", help="Seed of the session; else the scenario's.")] = None,
+        isolation: IsolationOption = IsolationName.DEFAULT,
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> None:
         """Call the tools of an environment by hand, see what changes, run the checks; lines may come from a pipe."""
@@ -34,7 +36,7 @@ def register(app: typer.Typer) -> None:
         assert place.env_id is not None
         # With --json standard output holds the one object, so that what a person reads goes to standard error.
         out = console(stderr=output.json)
-        with open_library(place.library) as library:
+        with open_library(place.library, isolation=isolation.value) as library:
             found = scenario_of(library, place.env_id, scenario if scenario is not None else place.scenario)
             with library.make(place.env_id, found.id, seed=seed) as env:
                 env.reset()

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
+from envscaler.cli.isolation import (
+    IsolationName,
+    IsolationOption,
+    MakingIsolationName,
+    MakingIsolationOption,
+)
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:
     from envscaler.env import Library
+    from envscaler.sandbox import Isolation
 
 
 def register(app: typer.Typer, import_app: typer.Typer, export_app: typer.Typer) -> None:
@@ -37,6 +44,7 @@ def register(app: typer.Typer, import_app: typer.Typer, export_app: typer.Typer)
         replace: Annotated[
             bool, typer.Option("--replace", help="Replace what the library has differently; else it stays.")
         ] = False,
+        isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
         """Import the files that the paper's authors published. Stopped at any moment, the same command resumes."""
@@ -49,7 +57,8 @@ def register(app: typer.Typer, import_app: typer.Typer, export_app: typer.Typer)
 
         files = ReleasedFiles(environments, scenarios, trajectories)
         with reporter(quiet=output.quiet) as display:
-            report = asyncio.run(read_files(files, library, check=check, replace=replace, progress=display))
+            work = read_files(files, library, check=check, replace=replace, isolation=isolation.value, progress=display)
+            report = asyncio.run(work)
         show_report(report, output, show_import)
         return EXIT_OK if report.taken else EXIT_NO_RESULT
 
@@ -78,6 +87,7 @@ def register(app: typer.Typer, import_app: typer.Typer, export_app: typer.Typer)
             Path | None,
             typer.Option("--library", "-l", metavar="DIR", help="Has the programs; of a run also found by itself."),
         ] = None,
+        isolation: IsolationOption = IsolationName.DEFAULT,
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
         """Play recorded calls again; exit 1 when an observation or a reward differs without an explanation."""
@@ -90,23 +100,23 @@ def register(app: typer.Typer, import_app: typer.Typer, export_app: typer.Typer)
 
         # Whoever names the file of a run means the run.
         source = source.parent if source.name == "trajectories.jsonl" else source
-        with _library(source, library) as opened, reporter(quiet=output.quiet) as display:
+        with _library(source, library, isolation.value) as opened, reporter(quiet=output.quiet) as display:
             report = asyncio.run(run_replay(opened, source, display))
         warn(opened.problems)
         show_report(report, output, show_replay)
         return EXIT_OK if report.agrees else EXIT_NO_RESULT
 
 
-def _library(source: Path, named: Path | None) -> Library:
+def _library(source: Path, named: Path | None, isolation: Isolation) -> Library:
     from envscaler.cli.places import library_of_run
     from envscaler.env import open_library
     from envscaler.store import RunStore
 
     if named is not None:
-        return open_library(named)
+        return open_library(named, isolation=isolation)
     if not source.is_dir():
         raise UsageError(f"{source} is a file of episodes; name the library that has their programs with --library")
-    library = library_of_run(RunStore.open(source))
+    library = library_of_run(RunStore.open(source), isolation)
     if library is None:
         raise UsageError(f"the library that {source} played is not at hand; name it with --library")
     return library

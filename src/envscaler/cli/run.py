@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
+from envscaler.cli.isolation import IsolationName, IsolationOption
 from envscaler.cli.model_flags import ModelFlags
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def register(app: typer.Typer, export_app: typer.Typer) -> None:
             int | None, typer.Option("--per-env", min=1, metavar="K", help="Only K scenarios of each environment.")
         ] = None,
         seed: Annotated[int, typer.Option("--seed", help="Seed of agents that draw.")] = 0,
+        isolation: IsolationOption = IsolationName.DEFAULT,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
@@ -97,6 +99,7 @@ def register(app: typer.Typer, export_app: typer.Typer) -> None:
             env_ids=(place.env_id,) if place.env_id is not None else None,
             scenarios_per_env=per_env,
             out=out,
+            isolation=isolation.value,
         )
         with open_library(folder) as opened_library:
             if settings.agent == "model" or settings.mode == "conversation":

@@ -1,8 +1,7 @@
 """Runs many units of work side by side: on one event loop, or in processes of this package's own."""
 
-from envscaler.engine.cores import usable_cores
 from envscaler.engine.mapping import NullProgress, Progress, bounded_map
 from envscaler.engine.processes import Processes
 from envscaler.engine.serving import Serve, Tell
 
-__all__ = ["NullProgress", "Processes", "Progress", "Serve", "Tell", "bounded_map", "usable_cores"]
+__all__ = ["NullProgress", "Processes", "Progress", "Serve", "Tell", "bounded_map"]

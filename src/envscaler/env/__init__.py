@@ -6,6 +6,7 @@ How agents decide is `agents`' business, how whole episodes are recorded `rollou
 from envscaler.env.async_env import AsyncToolEnv
 from envscaler.env.conformance import check_env, examine_env
 from envscaler.env.core import EnvInfo, EnvSnapshot, StepResult
+from envscaler.env.homes import Homes
 from envscaler.env.library import Library, observations_of, open_library
 from envscaler.env.observation import ObservationStyle, observe
 from envscaler.env.oracles import ExaminedCall, examine, reports_failure, try_call
@@ -17,6 +18,7 @@ __all__ = [
     "EnvInfo",
     "EnvSnapshot",
     "ExaminedCall",
+    "Homes",
     "Library",
     "ObservationStyle",
     "ResetChecks",

@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 from envscaler.assessment import Finding
+from envscaler.cores import usable_cores
 from envscaler.env.oracles import try_call
 from envscaler.errors import EnvScalerError, ProgramError
 from envscaler.messages import ToolCall
 from envscaler.probe import valid_arguments, wrong_arguments
 from envscaler.program import schemas_agree, tool_schemas
 from envscaler.record import JsonSchema
-from envscaler.sandbox import Program, Sandbox, Session
+from envscaler.sandbox import Home, Program, Sandbox, Session
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.state import State, digest
@@ -95,6 +96,64 @@ async def examine_env(
     finally:
         await session.close()
     return _distinct(findings)
+
+
+async def compared(
+    skeleton: EnvSkeleton,
+    scenario: Scenario,
+    sandbox: Sandbox,
+    home: Home,
+    *,
+    calls_per_tool: int = 4,
+    seed: int = 0,
+) -> str | None:
+    """Why sessions of an environment cannot live in `home`; None when they tell there what they tell elsewhere.
+
+    The same calls are made in a process of its own, then in two sessions side by side in `home`, where the program is
+    settled afterwards.
+
+    Raises:
+        ProgramError: if the program cannot be loaded or built.
+        SandboxError: if the machinery fails.
+    """
+    program = Program(source=skeleton.source, class_name=skeleton.class_name)
+    calls = [call for _, call in _calls(skeleton, scenario.initial_state, calls_per_tool, Random(seed))]
+
+    async def opened() -> Session:
+        return await sandbox.open(program, scenario.initial_state, seed=seed, clock=scenario.clock)
+
+    sandbox.settle(program, "own")
+    alone = await opened()
+    try:
+        expected = [alone.digest, *[await _told(alone, call) for call in calls]]
+    finally:
+        await alone.close()
+    sandbox.settle(program, home)
+    # As many as it takes for one process to hold two of them.
+    sessions: list[Session] = []
+    try:
+        for _ in range(2 * usable_cores()):
+            sessions.append(await opened())
+        told: list[list[object]] = [[session.digest] for session in sessions]
+        for call in calls:
+            for session, trail in zip(sessions, told, strict=True):
+                trail.append(await _told(session, call))
+    except ProgramError as error:
+        return f"it cannot be built there: {error}"
+    finally:
+        for session in sessions:
+            await session.close()
+    for trail in told:
+        for index, (there, here) in enumerate(zip(trail, expected, strict=True)):
+            if there != here:
+                what = f"call {index - 1} ({calls[index - 1].name})" if index else "the state at reset"
+                return f"among others it goes another way than alone: {what}"
+    return None
+
+
+async def _told(session: Session, call: ToolCall) -> object:
+    outcome = await session.call(call.name, call.arguments)
+    return repr(outcome.result), outcome.fault, outcome.digest
 
 
 def _schema_findings(skeleton: EnvSkeleton) -> list[Finding]:

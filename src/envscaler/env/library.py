@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from envscaler.env.homes import Homes
 from envscaler.env.observation import ObservationStyle
 from envscaler.env.tool_env import ToolEnv
 from envscaler.env.verdict import ResetChecks
 from envscaler.errors import UsageError
-from envscaler.sandbox import BlockingSandbox
+from envscaler.sandbox import BlockingSandbox, Isolation, Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
 from envscaler.store import LibraryStore
 from envscaler.trajectory import RewardMode
 
 
-def open_library(path: str | PathLike[str]) -> Library:
+def open_library(path: str | PathLike[str], *, isolation: Isolation = "default") -> Library:
     """Open a library folder.
+
+    Args:
+        isolation: how far apart the sessions of what `make` gives are kept.
 
     Raises:
         StoreError: if there is none at `path`.
@@ -32,7 +37,7 @@ def open_library(path: str | PathLike[str]) -> Library:
         >>> env = lib.make(lib.env_ids[0], scenario=0)        # doctest: +SKIP
         >>> observation, info = env.reset()                   # doctest: +SKIP
     """
-    return Library(LibraryStore.open(Path(path)))
+    return Library(LibraryStore.open(Path(path)), isolation)
 
 
 class Library:
@@ -42,20 +47,27 @@ class Library:
     or the process.
     """
 
-    def __init__(self, store: LibraryStore) -> None:
+    def __init__(self, store: LibraryStore, isolation: Isolation = "default") -> None:
         self.store = store
+        self.isolation = isolation
         self.problems: list[str] = []
         """What was left out of what was read, with file and line: scenarios that a hand edit broke."""
         self._skeletons: dict[str, EnvSkeleton] = {}
         self._scenarios: dict[str, tuple[Scenario, ...]] = {}
         self._reset_checks = ResetChecks()
         self._sandbox: BlockingSandbox | None = None
+        self._homes: Homes | None = None
         self._finalizer: weakref.finalize[[], Library] | None = None
 
     @property
     def path(self) -> Path:
         """The folder."""
         return self.store.path
+
+    @property
+    def kept_apart(self) -> Mapping[str, str]:
+        """Environments that run in processes of their own though `isolation` asks for less, with the reason."""
+        return self._homes.apart if self._homes is not None else {}
 
     @property
     def env_ids(self) -> tuple[str, ...]:
@@ -126,13 +138,15 @@ class Library:
             observations: None: JSON text, or the authors' style for environments imported from their release.
 
         Raises:
-            UsageError: for an unknown environment or scenario.
+            UsageError: for an unknown environment or scenario, or where the isolation that is required cannot be had.
+            ProgramError: if it has to be tried before it may share a process, and cannot be loaded or built.
+            SandboxError: if the machinery fails.
         """
-        skeleton = self.skeleton(env_id)
+        skeleton, chosen = self.skeleton(env_id), self.scenario(env_id, scenario)
         return ToolEnv(
             skeleton,
-            self.scenario(env_id, scenario),
-            self._shared_sandbox(),
+            chosen,
+            self._sandbox_for(skeleton, chosen),
             reward=reward,
             max_steps=max_steps,
             observations=observations if observations is not None else observations_of(skeleton),
@@ -143,7 +157,7 @@ class Library:
 
     def close(self) -> None:
         """End the sandbox that its environments share; idempotent."""
-        sandbox, self._sandbox = self._sandbox, None
+        sandbox, self._sandbox, self._homes = self._sandbox, None, None
         if self._finalizer is not None:
             self._finalizer.detach()
         if sandbox is not None:
@@ -160,13 +174,20 @@ class Library:
     def __repr__(self) -> str:
         return f"Library({str(self.path)!r})"
 
-    def _shared_sandbox(self) -> BlockingSandbox:
+    def _sandbox_for(self, skeleton: EnvSkeleton, scenario: Scenario) -> BlockingSandbox:
         if self._sandbox is None:
-            self._sandbox = BlockingSandbox()
+            self._sandbox = BlockingSandbox(isolation=self.isolation)
             self._finalizer = weakref.finalize(self, self._sandbox.close)
             # At exit the workers end by themselves, and the interpreter starts no thread any more to wait for them.
             self._finalizer.atexit = False
+        if self.isolation in ("shared", "in-process"):
+            self._sandbox.run(lambda sandbox: self._settled(skeleton, scenario, sandbox))
         return self._sandbox
+
+    async def _settled(self, skeleton: EnvSkeleton, scenario: Scenario, sandbox: Sandbox) -> None:
+        if self._homes is None:
+            self._homes = Homes(sandbox, self.isolation)
+        await self._homes.settle(skeleton, scenario)
 
 
 def observations_of(skeleton: EnvSkeleton) -> ObservationStyle:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envscaler.assessment import Finding
-from envscaler.engine import Progress, bounded_map, usable_cores
+from envscaler.cores import usable_cores
+from envscaler.engine import Progress, bounded_map
 from envscaler.env import examine_env
-from envscaler.sandbox import Sandbox
+from envscaler.sandbox import Isolation, Sandbox
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import State, digest
 from envscaler.store import Journal
@@ -35,7 +36,9 @@ class Check:
         return f"check:{digest([self.skeleton.id, self.skeleton.digest, digest(self.state), CALLS_PER_TOOL])}"
 
 
-async def check_all(checks: Sequence[Check], cache: Path, progress: Progress) -> list[tuple[Finding, ...]]:
+async def check_all(
+    checks: Sequence[Check], cache: Path, isolation: Isolation, progress: Progress
+) -> list[tuple[Finding, ...]]:
     """The findings of `check_env` on each environment.
 
     Args:
@@ -47,7 +50,7 @@ async def check_all(checks: Sequence[Check], cache: Path, progress: Progress) ->
     progress.stage(STAGE, len(checks))
     with Journal(cache / "released.jsonl") as journal:
         if any(check.key not in journal for check in checks):
-            async with Sandbox() as sandbox:
+            async with Sandbox(isolation=isolation) as sandbox:
                 return await _each(checks, journal, progress, sandbox)
         return await _each(checks, journal, progress, None)
 

@@ -30,6 +30,7 @@ from envscaler.released import (
     trajectory_of,
 )
 from envscaler.rollout import RolloutSettings, RunRecord, scores
+from envscaler.sandbox import Isolation
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import digest
@@ -55,6 +56,7 @@ async def import_released(
     *,
     check: bool = True,
     replace: bool = False,
+    isolation: Isolation = "default",
     progress: Progress | None = None,
 ) -> ImportReport:
     """Put published files into a library, which is made where there is none.
@@ -81,7 +83,7 @@ async def import_released(
         work.write()
         work.read_trajectories()
         checks = [work.check_of(found) for found in work.of_file]
-        findings = await check_all(checks, store.cache_dir, progress) if check else [None] * len(checks)
+        findings = await check_all(checks, store.cache_dir, isolation, progress) if check else [None] * len(checks)
     return ImportReport(
         library=library,
         environments=Counts(**work.counts["environments"]),

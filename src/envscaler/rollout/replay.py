@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from envscaler.engine import NullProgress, Progress, bounded_map, usable_cores
-from envscaler.env import AsyncToolEnv, Library, ObservationStyle, ResetChecks, observations_of
+from envscaler.cores import usable_cores
+from envscaler.engine import NullProgress, Progress, bounded_map
+from envscaler.env import AsyncToolEnv, Homes, Library, ObservationStyle, ResetChecks, observations_of
 from envscaler.errors import EnvScalerError, ProgramError, StoreError, UsageError
 from envscaler.messages import ToolMessage
 from envscaler.released import (
@@ -55,7 +56,8 @@ async def run_replay(library: Library, source: Path, progress: Progress | None =
     """Play the episodes of a published file or of a run again.
 
     Args:
-        library: has the programs, and the scenarios of episodes that do not bring their own.
+        library: has the programs, and the scenarios of episodes that do not bring their own; how far apart they are
+            played is its `isolation`.
         source: a file of published episodes, or the folder of a run.
 
     Raises:
@@ -68,10 +70,12 @@ async def run_replay(library: Library, source: Path, progress: Progress | None =
     style, reset_checks = _style(source), ResetChecks()
     replayed: list[ReplayedEpisode] = []
     progress.stage(STAGE, None)
-    async with Sandbox() as sandbox:
+    async with Sandbox(isolation=library.isolation) as sandbox:
+        homes = Homes(sandbox, library.isolation)
 
         async def one(job: _Job) -> ReplayedEpisode | str:
             try:
+                await homes.settle(job.skeleton, job.scenario)
                 if job.episode is not None:
                     return await replay_episode(job.episode, job.skeleton, job.scenario, sandbox)
                 assert job.trajectory is not None

@@ -8,6 +8,7 @@ from envscaler.models import Faults
 from envscaler.record import Record
 from envscaler.rollout.scores import Scores, ScoreTable
 from envscaler.rollout.settings import Folder, RolloutSettings
+from envscaler.sandbox import Isolation
 from envscaler.skeleton import ModelUse
 
 OFFLINE_NOTE = "the offline agent plays the recorded plan; not a model's score"
@@ -36,6 +37,10 @@ class RunRecord(Record):
     isolation: Literal["hardened", "portable"] | None = None
     """How well the sandbox was isolated where the episodes were played; None when none was played yet."""
     missing_isolation: tuple[str, ...] = ()
+    isolation_modes: tuple[Isolation, ...] = ()
+    """What was asked for (`settings.isolation`) where the episodes were played."""
+    kept_apart: dict[str, str] = {}
+    """Environments that ran in processes of their own though less was asked for, with the reason."""
     note: str | None = None
     """What a reader of the scores has to know."""
     status: Literal["running", "complete", "stopped"] = "running"

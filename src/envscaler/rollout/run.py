@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAgent, UserSimulator, prompt_digest
 from envscaler.engine import NullProgress, Progress, bounded_map
-from envscaler.env import Library, ResetChecks
+from envscaler.env import Homes, Library, ResetChecks
 from envscaler.errors import BudgetExhausted, EndpointUnavailable, EnvScalerError, ProgramError, UsageError
 from envscaler.models import Faults
 from envscaler.models.settings import OFFLINE
@@ -106,20 +106,25 @@ class _Run:
         played = 0
         with self.store:
             if missing:
-                async with Sandbox() as sandbox:
+                async with Sandbox(isolation=self.settings.isolation) as sandbox:
+                    homes = Homes(sandbox, self.settings.isolation)
                     self.record = self.record.model_copy(
                         update={
                             "isolation": sandbox.isolation.level,
                             "missing_isolation": tuple(sandbox.isolation.missing),
+                            "isolation_modes": tuple(sorted({*self.record.isolation_modes, self.settings.isolation})),
                         }
                     )
-                    played = await self._play(missing, sandbox)
+                    played = await self._play(missing, sandbox, homes)
+                    self.record = self.record.model_copy(
+                        update={"kept_apart": {**self.record.kept_apart, **homes.apart}}
+                    )
         report = self._finish(planned, played, planned - len(missing))
         if self.halt is not None:
             raise self.halt
         return report
 
-    async def _play(self, missing: list[Assignment], sandbox: Sandbox) -> int:
+    async def _play(self, missing: list[Assignment], sandbox: Sandbox, homes: Homes) -> int:
         played = 0
 
         async def one(assignment: Assignment) -> int:
@@ -128,7 +133,7 @@ class _Run:
                 self.progress.advance(STAGE)
                 return 0
             try:
-                episode = await self._episode(assignment, sandbox)
+                episode = await self._episode(assignment, sandbox, homes)
             except ProgramError as error:
                 self.unplayable[place] = f"the program cannot be used: {error}"
                 self.progress.advance(STAGE)
@@ -151,8 +156,9 @@ class _Run:
                 return
             yield assignment
 
-    async def _episode(self, assignment: Assignment, sandbox: Sandbox) -> Episode:
+    async def _episode(self, assignment: Assignment, sandbox: Sandbox, homes: Homes) -> Episode:
         skeleton, scenario, sample = assignment.skeleton, assignment.scenario, assignment.sample
+        await homes.settle(skeleton, scenario)
         user = None
         if self.settings.mode == "conversation":
             user = UserSimulator(
@@ -219,7 +225,12 @@ class _Run:
                     f"{self.store.path} is a run with {what} {before!r}, not {now!r}; name another folder with --out"
                 )
         self.record = self.record.model_copy(
-            update={"isolation": earlier.isolation, "missing_isolation": earlier.missing_isolation}
+            update={
+                "isolation": earlier.isolation,
+                "missing_isolation": earlier.missing_isolation,
+                "isolation_modes": earlier.isolation_modes,
+                "kept_apart": earlier.kept_apart,
+            }
         )
 
     def _done(self) -> set[_Key]:

@@ -10,6 +10,7 @@ from pydantic import Field, PlainSerializer
 from envscaler.agents import AgentKind
 from envscaler.env import ObservationStyle
 from envscaler.record import Record
+from envscaler.sandbox import Isolation
 from envscaler.state import digest
 from envscaler.trajectory import Mode
 
@@ -45,6 +46,8 @@ class RolloutSettings(Record):
     """Folder of the run; None: one in the library, named after what is played."""
     concurrency: int = Field(default=32, ge=1)
     """Episodes side by side. Has no influence on results."""
+    isolation: Isolation = "default"
+    """How far apart episodes are kept. Has no influence on results."""
 
     @property
     def turns(self) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -15,7 +15,6 @@ from envscaler.sandbox.contract import (
     DEFAULT_CLOCK,
     Arguments,
     CheckOutcome,
-    Home,
     Isolation,
     IsolationReport,
     Limits,
@@ -120,9 +119,10 @@ class BlockingSandbox:
         """As `Sandbox.isolation`."""
         return self._started()[0].isolation
 
-    def settle(self, program: Program, home: Home) -> None:
-        """As `Sandbox.settle`."""
-        self._started()[0].settle(program, home)
+    def run(self, work: Callable[[Sandbox], Coroutine[Any, Any, ValueT]]) -> ValueT:
+        """Carry out something that awaits, with the sandbox behind this one, and wait for it."""
+        sandbox, thread = self._started()
+        return thread.run(work(sandbox))
 
     def open(self, program: Program, state: State, *, seed: int = 0, clock: str = DEFAULT_CLOCK) -> BlockingSession:
         """As `Sandbox.open`."""

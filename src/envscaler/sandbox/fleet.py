@@ -13,6 +13,7 @@ import resource
 from collections import deque
 from typing import TYPE_CHECKING
 
+from envscaler.cores import usable_cores
 from envscaler.errors import SandboxError
 from envscaler.sandbox.memory import Resident, free_bytes
 
@@ -30,6 +31,7 @@ _LIVE_WHEN_UNKNOWN = 128
 _CROWDED_SHARE = 0.9
 """Share of the allowed memory from which on a new worker only takes the place of another."""
 _WEIGHED_AT_ONCE = 256
+_WEIGHED_UNUSED = 16
 
 
 class Fleet:
@@ -154,9 +156,13 @@ class Fleet:
         self._serve()
 
     def _weigh_used(self) -> None:
-        used = [worker for worker, requests in self._live.items() if worker.requests != requests]
+        used: list[Worker] = []
+        unused: list[Worker] = []
+        for worker, requests in self._live.items():
+            (used if worker.requests != requests else unused).append(worker)
         # In turn, when they are too many to be looked at together: who was looked at goes to the end.
-        for worker in used[:_WEIGHED_AT_ONCE]:
+        # Of the others a few, because a program can also go on unasked.
+        for worker in (*used[:_WEIGHED_AT_ONCE], *unused[:_WEIGHED_UNUSED]):
             resident = Resident.of(worker.pid)
             if resident is not None and worker.origin is not None:
                 worker.own_bytes = _USUAL_BYTES + resident.beyond(worker.origin)
@@ -201,7 +207,7 @@ def _allowed_bytes(limits: Limits, free: int | None) -> int | None:
 
 
 def _sensible_number(allowed_bytes: int | None) -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     numbers = [_LIVE_PER_CORE * cores]
     numbers.append(_LIVE_WHEN_UNKNOWN if allowed_bytes is None else allowed_bytes // _PLANNED_BYTES)
     descriptors = _descriptors()

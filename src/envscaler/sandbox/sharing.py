@@ -7,10 +7,10 @@ the standard library hides it from none of them, and what kills one of their cal
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
+from envscaler.cores import usable_cores
 from envscaler.sandbox.channel import Channel
 from envscaler.sandbox.contract import Program
 from envscaler.sandbox.inside.wire import Leave, Reply, Request, framed
@@ -79,7 +79,7 @@ class Pool:
         self._forking = asyncio.Lock()
         self._workers: dict[str, list[SharedWorker]] = {}
         self._empty: OrderedDict[SharedWorker, None] = OrderedDict()
-        self._cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._cores = usable_cores()
 
     async def place_for(self, program: Program) -> tuple[SharedWorker, int]:
         """A worker that is taken, and the slot in it for one more instance of `program`.

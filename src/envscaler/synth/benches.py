@@ -11,10 +11,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from envscaler.engine import Processes, Serve, Tell
-from envscaler.errors import SandboxError
+from envscaler.errors import NotHardened, SandboxError
 from envscaler.llm import MeterReport
 from envscaler.models import OFFLINE, ModelSettings, open_models
-from envscaler.sandbox import Limits, Sandbox
+from envscaler.sandbox import Isolation, Limits, Sandbox
 from envscaler.synth.settings import Stage, SynthSettings
 from envscaler.synth.work import Made, Work, carry_out
 
@@ -45,10 +45,13 @@ class Bench(Protocol):
 async def open_bench(settings: SynthSettings, models: Models, prompts: Prompts) -> AsyncIterator[Bench]:
     """The bench that suits the settings."""
     if settings.workers > 1 and is_shareable(models):
-        async with Processes(settings.workers, f"{__name__}:serve", (prompts, settings.workers)) as processes:
+        async with Sandbox(isolation=settings.isolation):
+            pass  # what cannot be had here cannot be had there either, and is better said once
+        argument = (prompts, settings.workers, settings.isolation)
+        async with Processes(settings.workers, f"{__name__}:serve", argument) as processes:
             yield _SharedBench(processes, models)
     else:
-        async with Sandbox() as sandbox:
+        async with Sandbox(isolation=settings.isolation) as sandbox:
             yield _OwnBench(settings.environments_at_once, models, prompts, sandbox)
 
 
@@ -90,13 +93,14 @@ class _SharedBench:
 
 
 @asynccontextmanager
-async def serve(argument: tuple[Prompts, int]) -> AsyncIterator[Serve]:
+async def serve(argument: tuple[Prompts, int, Isolation]) -> AsyncIterator[Serve]:
     """What runs in each of so many processes; one whose sandbox does not come up ends like one that dies."""
-    prompts, processes = argument
+    prompts, processes, isolation = argument
     async with AsyncExitStack() as open_ones:
         try:
-            sandbox = await open_ones.enter_async_context(Sandbox(Limits(sandboxes=processes)))
-        except SandboxError as fault:
+            limits = Limits(sandboxes=processes)
+            sandbox = await open_ones.enter_async_context(Sandbox(limits, isolation=isolation))
+        except (SandboxError, NotHardened) as fault:
             raise SystemExit(str(fault)) from fault
 
         async def answer(work: Work, tell: Tell) -> tuple[Made, MeterReport]:

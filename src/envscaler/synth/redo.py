@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from envscaler.assessment import Assessment, Threshold
 from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.errors import ProgramError, ReplyError, SandboxError, UsageError
-from envscaler.sandbox import Sandbox
+from envscaler.sandbox import Isolation, Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import ModelUse
 from envscaler.store import LibraryStore
@@ -45,6 +45,7 @@ async def run_assess(
     attempts: int = 3,
     force: bool = False,
     environments_at_once: int = 4,
+    isolation: Isolation = "default",
     progress: Progress | None = None,
 ) -> AssessReport:
     """Assess environments of a library anew where their assessment is missing, stale or was asked differently.
@@ -99,7 +100,7 @@ async def run_assess(
         return _assessed(made, fresh=True)
 
     names = _named(store, env_id)
-    assessed = await _each(store, one, names, "assess", environments_at_once, progress)
+    assessed = await _each(store, one, names, "assess", environments_at_once, isolation, progress)
     return AssessReport(
         library=library,
         threshold=threshold,
@@ -122,6 +123,7 @@ async def run_scenarios(
     attempts: int = 3,
     min_state_distance: float = 0.02,
     environments_at_once: int = 4,
+    isolation: Isolation = "default",
     progress: Progress | None = None,
 ) -> ScenariosReport:
     """Give each environment `per_env` scenarios, keeping those that it has.
@@ -183,7 +185,7 @@ async def run_scenarios(
         )
 
     names = _named(store, env_id)
-    made = await _each(store, one, names, "scenarios", environments_at_once, progress)
+    made = await _each(store, one, names, "scenarios", environments_at_once, isolation, progress)
     return ScenariosReport(
         library=library,
         environments=tuple(outcome for outcome in made if outcome is not None),
@@ -226,13 +228,14 @@ async def _each(
     names: Sequence[str],
     stage: str,
     limit: int,
+    isolation: Isolation,
     progress: Progress | None,
 ) -> list[Out]:
     shown = progress or NullProgress()
     shown.stage(stage, len(names))
     outcomes: list[Out] = []
     with store.writing():
-        async with Sandbox() as sandbox:
+        async with Sandbox(isolation=isolation) as sandbox:
 
             async def counted(name: str) -> Out:
                 outcome = await function(name, sandbox)

@@ -68,6 +68,9 @@ class SynthSettings(Record):
     """Processes that environments are built in; 1: this one. More are used only where the embedded offline model does
     all of it, within no limit on calls or tokens. Has no influence on what is made."""
 
+    isolation: Literal["default", "required"] = "default"
+    """`required`: refuse where generated code cannot be contained. Has no influence on what is made."""
+
     @model_validator(mode="after")
     def _one_source(self) -> SynthSettings:
         if (self.tasks is None) == (self.descriptions is None):

@@ -1,0 +1,122 @@
+"""Which environments may share a process, or run in this one: those that hide things from nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from env.lending import SOURCE, scenario, skeleton
+
+from envscaler.canonical import from_json
+from envscaler.env import Homes, open_library
+from envscaler.models import ModelSettings, open_models
+from envscaler.roles.role import Prompts
+from envscaler.sandbox import Limits, Program, Sandbox
+from envscaler.state import JsonValue
+from envscaler.store import LibraryStore
+from envscaler.synth import SynthSettings, run_synth
+
+pytestmark = pytest.mark.anyio
+
+TASK = "Reserve a study room for my group on Friday afternoon and cancel the one on Monday."
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Sandbox]:
+    async with Sandbox(Limits()) as entered:
+        yield entered
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of one environment that the embedded generator made."""
+    folder = tmp_path_factory.mktemp("homes")
+    (folder / "tasks.txt").write_text(TASK)
+
+    async def make() -> None:
+        async with open_models(ModelSettings()) as models:
+            settings = SynthSettings(library=folder / "L", tasks=folder / "tasks.txt", rounds=5, scenarios=1)
+            await run_synth(settings, models, Prompts())
+
+    asyncio.run(make())
+    return folder / "L"
+
+
+async def test_a_program_that_hides_nothing_may_share(sandbox: Sandbox) -> None:
+    homes = Homes(sandbox, "shared")
+    desk = skeleton()
+    await homes.settle(desk, scenario(desk))
+    assert homes.apart == {}
+    program = Program(source=desk.source, class_name=desk.class_name)
+    first, second = [await sandbox.open(program, scenario(desk).initial_state) for _ in range(2)]
+    third = await sandbox.open(program, scenario(desk).initial_state)
+    assert third.worker in (first.worker, second.worker)
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "string.lent = getattr(string, 'lent', 0) + 1",
+        "string.ascii_letters += 'x'",
+    ],
+)
+async def test_a_program_whose_sessions_meet_in_the_standard_library_stays_apart(sandbox: Sandbox, hidden: str) -> None:
+    source = SOURCE.replace("from typing", "import string\nfrom typing").replace(
+        "        found = [book",
+        f'        {hidden}\n        if getattr(string, "lent", len(string.ascii_letters)) % 52 > 3:\n'
+        '            return {"success": True, "data": []}\n        found = [book',
+    )
+    desk = skeleton(source)
+    homes = Homes(sandbox, "shared")
+    await homes.settle(desk, scenario(desk))
+    assert "lending-desk" in homes.apart
+
+
+async def test_a_program_that_breaks_the_contract_stays_apart_and_is_told_why(sandbox: Sandbox) -> None:
+    desk = skeleton(SOURCE.replace("        found = [book", "        self.next_loan += 1\n        found = [book"))
+    homes = Homes(sandbox, "shared")
+    await homes.settle(desk, scenario(desk))
+    assert "query_writes" in homes.apart["lending-desk"]
+    session = await sandbox.open(Program(source=desk.source, class_name=desk.class_name), {})
+    assert session.worker is not None
+
+
+async def test_what_the_generator_writes_again_may_run_in_this_process_and_nothing_else(
+    made: Path, sandbox: Sandbox
+) -> None:
+    store = LibraryStore.open(made)
+    (env_id,) = store.env_ids()
+    own, first = store.read_environment(env_id), next(store.scenarios(env_id))
+    foreign = own.model_copy(update={"id": "foreign", "source": own.source.replace("import copy", "import copy, os")})
+    renamed = skeleton()
+    homes = Homes(sandbox, "in-process")
+    for one in (own, foreign, renamed):
+        await homes.settle(one, first)
+    assert sorted(homes.apart) == ["foreign", "lending-desk"]
+    session = await sandbox.open(Program(source=own.source, class_name=own.class_name), first.initial_state)
+    assert session.worker is None
+    other = await sandbox.open(Program(source=foreign.source, class_name=foreign.class_name), first.initial_state)
+    assert other.worker is not None
+
+
+@pytest.mark.parametrize("isolation", ["default", "required", "shared", "in-process"])
+def test_an_episode_is_the_same_in_every_isolation(made: Path, isolation: str) -> None:
+    with open_library(made) as usual, open_library(made, isolation=isolation) as library:  # type: ignore[arg-type]
+        env_id = library.env_ids[0]
+        told = []
+        for one in (usual, library):
+            with one.make(env_id) as env:
+                env.reset()
+                solution = env.scenario.solution
+                assert solution is not None
+                steps: list[object] = []
+                results: list[JsonValue] = []
+                for call in solution:
+                    message = env.call(call.name, call.resolved(results))
+                    results.append(from_json(message.content.encode()))
+                    steps.append((message, env.digest))
+                told.append((steps, env.verify(), env.state()))
+        assert told[0] == told[1]
+        assert library.kept_apart == {}
