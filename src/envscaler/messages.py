@@ -62,9 +62,16 @@ class ToolMessage(Record):
     """Name of the tool that was called."""
     is_error: bool = False
     """True when the call was not carried out or raised; a tool's own failure result is no error."""
+    arguments: dict[str, JsonValue] | None = None
+    """What the program was given in place of the arguments of the call, where they were coerced."""
 
 
 Message = Annotated[SystemMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
+
+
+def as_carried_out(call: ToolCall, observation: ToolMessage) -> ToolCall:
+    """The call with the arguments that the program was given, by the observation that answers it."""
+    return call if observation.arguments is None else call.model_copy(update={"arguments": observation.arguments})
 
 
 def to_openai(message: Message) -> dict[str, Any]:

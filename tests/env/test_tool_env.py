@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from envscaler.env import ToolEnv
 from envscaler.errors import ProgramError, UsageError
-from envscaler.messages import ToolCall
+from envscaler.messages import ToolCall, as_carried_out
 from envscaler.sandbox import BlockingSandbox
 from envscaler.scenario import Check
 from envscaler.skeleton import Origin
@@ -301,3 +301,23 @@ def test_same_calls_give_same_observations_digests_and_rewards_in_range(
                 assert reward is not None
                 assert 0.0 <= reward <= 1.0
     assert trails[0] == trails[1]
+
+
+def test_arguments_are_put_into_the_types_asked_for_only_where_that_is_wanted() -> None:
+    source = SOURCE.replace("def return_book(self, loan_id: str)", "def renew(self, loan_id: str, days: int)")
+    desk = skeleton(source, {"find_books": "query", "lend_book": "update", "renew": "update"})
+    call = ToolCall(name="renew", arguments={"loan_id": 7, "days": "3"})
+    with ToolEnv(desk, scenario(desk)) as strict, ToolEnv(desk, scenario(desk), coerce=True) as lenient:
+        strict.reset()
+        refused = strict.carry_out(call)
+        assert refused.is_error
+        assert refused.arguments is None
+        assert "`days` must be an integer" in refused.content
+        lenient.reset()
+        observation = lenient.carry_out(call)
+        assert observation.arguments == {"loan_id": "7", "days": 3}
+        assert "was not called" not in observation.content
+        assert lenient.fork().carry_out(call).arguments is not None
+        assert lenient.call("renew", {"loan_id": "7", "days": "soon"}).is_error
+        replayed = strict.carry_out(as_carried_out(call, observation))
+        assert (replayed.content, replayed.is_error) == (observation.content, observation.is_error)

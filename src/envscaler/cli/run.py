@@ -74,6 +74,10 @@ def register(app: typer.Typer, export_app: typer.Typer) -> None:
             int | None, typer.Option("--per-env", min=1, metavar="K", help="Only K scenarios of each environment.")
         ] = None,
         seed: Annotated[int, typer.Option("--seed", help="Seed of agents that draw.")] = 0,
+        coerce: Annotated[
+            bool,
+            typer.Option("--coerce", help='Take arguments in other types where nothing is lost: "3" for an integer.'),
+        ] = False,
         isolation: IsolationOption = IsolationName.DEFAULT,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
@@ -99,6 +103,7 @@ def register(app: typer.Typer, export_app: typer.Typer) -> None:
             env_ids=(place.env_id,) if place.env_id is not None else None,
             scenarios_per_env=per_env,
             out=out,
+            coerce=coerce,
             isolation=isolation.value,
         )
         with open_library(folder) as opened_library:

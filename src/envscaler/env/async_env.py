@@ -34,6 +34,7 @@ class AsyncToolEnv:
         reward: RewardMode = "fraction",
         max_steps: int | None = None,
         observations: ObservationStyle = "json",
+        coerce: bool = False,
         seed: int | None = None,
         reset_checks: ResetChecks | None = None,
     ) -> None:
@@ -42,6 +43,7 @@ class AsyncToolEnv:
             sandbox: an entered sandbox; it stays the caller's.
             reward: the mode in which `step` gives the reward at the end.
             max_steps: steps after which an episode is truncated; None: no limit.
+            coerce: put arguments into the types that the tool asks for where nothing is lost (`"3"` for an integer).
             seed: seed of the first episode; None: the scenario's.
             reset_checks: shared by environments of the same scenario, so that its checks run once on the reset state.
 
@@ -49,7 +51,13 @@ class AsyncToolEnv:
             UsageError: if the scenario belongs to another environment.
         """
         self._core = EnvCore(
-            skeleton, scenario, reward=reward, max_steps=max_steps, observations=observations, seed=seed
+            skeleton,
+            scenario,
+            reward=reward,
+            max_steps=max_steps,
+            observations=observations,
+            coerce=coerce,
+            seed=seed,
         )
         self._sandbox = sandbox
         self._program = Program(source=skeleton.source, class_name=skeleton.class_name)
@@ -120,10 +128,10 @@ class AsyncToolEnv:
         """`call` for a call as an agent made it: with its id, and perhaps malformed."""
         session = self._require_session()
         call = self._core.numbered(call)
-        refusal = self._core.refusal(call)
-        if refusal is not None:
-            return refusal
-        return self._core.observation(call, await session.call(call.name, call.arguments))
+        admitted = self._core.admitted(call)
+        if isinstance(admitted, ToolMessage):
+            return admitted
+        return self._core.observation(call, admitted, await session.call(admitted.name, admitted.arguments))
 
     async def state(self) -> State:
         """The current state, as JSON that shares nothing with the program."""

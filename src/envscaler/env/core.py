@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 from envscaler.env.observation import ObservationStyle, error_text, observe, unknown_tool_text
 from envscaler.errors import UsageError
 from envscaler.messages import ToolCall, ToolMessage
-from envscaler.program import argument_faults, tool_schemas
+from envscaler.program import argument_faults, coerced, tool_schemas
 from envscaler.record import JsonSchema
 from envscaler.sandbox import Outcome, Snapshot
 from envscaler.scenario import Scenario
@@ -66,6 +66,7 @@ class EnvCore:
         reward: RewardMode = "fraction",
         max_steps: int | None = None,
         observations: ObservationStyle = "json",
+        coerce: bool = False,
         seed: int | None = None,
     ) -> None:
         if scenario.env_id != skeleton.id:
@@ -79,6 +80,7 @@ class EnvCore:
         self.observations: ObservationStyle = observations
         self.seed = scenario.seed if seed is None else seed
         self.tools = tuple(tool for tool in skeleton.tools if scenario.tools is None or tool.name in scenario.tools)
+        self.coerce = coerce
         self._schemas = {tool.name: _enforced(skeleton, tool) for tool in self.tools}
         self.steps = 0
         self.calls = 0
@@ -127,8 +129,8 @@ class EnvCore:
         self.calls += 1
         return call if call.id is not None else call.model_copy(update={"id": f"call_{self.calls}"})
 
-    def refusal(self, call: ToolCall) -> ToolMessage | None:
-        """Why a call cannot be carried out, as an observation; None when it can.
+    def admitted(self, call: ToolCall) -> ToolCall | ToolMessage:
+        """The call as it is to be carried out, or as an observation why it cannot be.
 
         Tools are looked up in Σ_tool; what a model typed never reaches the program as a name.
         """
@@ -137,16 +139,21 @@ class EnvCore:
             return self._refused(call, unknown_tool_text(call.name, self._schemas))
         if call.malformed is not None:
             return self._refused(call, f"the arguments of {call.name} are not a JSON object: {_short(call.malformed)}")
+        if self.coerce:
+            made = coerced(_typed(self.skeleton, call.name, schema), call.arguments)
+            if made is not None:
+                call = call.model_copy(update={"arguments": made})
         faults = argument_faults(schema, call.arguments)
-        return self._refused(call, f"{call.name} was not called: {'; '.join(faults)}") if faults else None
+        return self._refused(call, f"{call.name} was not called: {'; '.join(faults)}") if faults else call
 
-    def observation(self, call: ToolCall, outcome: Outcome) -> ToolMessage:
-        """What the agent sees of a call that was carried out."""
+    def observation(self, call: ToolCall, carried_out: ToolCall, outcome: Outcome) -> ToolMessage:
+        """What the agent sees of its call, which was carried out as `carried_out`."""
         return ToolMessage(
             content=observe(outcome, self.observations),
             tool_call_id=call.id or "",
             name=call.name,
             is_error=outcome.fault is not None,
+            arguments=carried_out.arguments if carried_out.arguments is not call.arguments else None,
         )
 
     def count_step(self) -> bool:
@@ -186,6 +193,7 @@ class EnvCore:
             reward=self.reward_mode,
             max_steps=self.max_steps,
             observations=self.observations,
+            coerce=self.coerce,
             seed=self.seed,
         )
         twin.steps, twin.calls, twin.running, twin.over = self.steps, self.calls, self.running, self.over
@@ -205,6 +213,19 @@ def _enforced(skeleton: EnvSkeleton, tool: ToolSpec) -> JsonSchema:
     return _signatures(skeleton.source, skeleton.class_name).get(tool.name, tool.parameters)
 
 
+def _typed(skeleton: EnvSkeleton, name: str, enforced: JsonSchema) -> JsonSchema:
+    """The schema whose types arguments are put into: that which is enforced, or that of an imported method's
+    annotations."""
+    if skeleton.origin.source is None:
+        return enforced
+    return _annotated(skeleton.source, skeleton.class_name).get(name, enforced)
+
+
+@lru_cache(maxsize=512)
+def _annotated(source: str, class_name: str) -> dict[str, JsonSchema]:
+    return tool_schemas(source, class_name)
+
+
 @lru_cache(maxsize=512)
 def _signatures(source: str, class_name: str) -> dict[str, JsonSchema]:
     return {
@@ -214,7 +235,7 @@ def _signatures(source: str, class_name: str) -> dict[str, JsonSchema]:
             "required": schema.get("required", []),
             "additionalProperties": schema.get("additionalProperties", False),
         }
-        for name, schema in tool_schemas(source, class_name).items()
+        for name, schema in _annotated(source, class_name).items()
     }
 
 

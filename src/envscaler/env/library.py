@@ -127,6 +127,7 @@ class Library:
         seed: int | None = None,
         max_steps: int | None = None,
         observations: ObservationStyle | None = None,
+        coerce: bool = False,
     ) -> ToolEnv:
         """An environment to play one scenario in.
 
@@ -135,6 +136,7 @@ class Library:
             reward: how the final state is rewarded, see `Verdict.reward`.
             seed: seed of the first episode; None: the scenario's.
             max_steps: steps after which an episode is truncated; None: no limit.
+            coerce: put arguments into the types that the tool asks for where nothing is lost (`"3"` for an integer).
             observations: None: JSON text, or the authors' style for environments imported from their release.
 
         Raises:
@@ -150,6 +152,7 @@ class Library:
             reward=reward,
             max_steps=max_steps,
             observations=observations if observations is not None else observations_of(skeleton),
+            coerce=coerce,
             seed=seed,
             reset_checks=self._reset_checks,
             owner=self,

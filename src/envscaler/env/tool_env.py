@@ -35,6 +35,7 @@ class ToolEnv:
         reward: RewardMode = "fraction",
         max_steps: int | None = None,
         observations: ObservationStyle = "json",
+        coerce: bool = False,
         seed: int | None = None,
         reset_checks: ResetChecks | None = None,
         owner: object | None = None,
@@ -44,6 +45,7 @@ class ToolEnv:
             sandbox: stays the caller's; None: the environment starts one of its own and closes it.
             reward: the mode in which `step` gives the reward at the end.
             max_steps: steps after which an episode is truncated; None: no limit.
+            coerce: put arguments into the types that the tool asks for where nothing is lost (`"3"` for an integer).
             seed: seed of the first episode; None: the scenario's.
             reset_checks: shared by environments of the same scenario, so that its checks run once on the reset state.
             owner: who closes the sandbox when it is collected, and so must live as long as this environment.
@@ -52,7 +54,13 @@ class ToolEnv:
             UsageError: if the scenario belongs to another environment.
         """
         self._core = EnvCore(
-            skeleton, scenario, reward=reward, max_steps=max_steps, observations=observations, seed=seed
+            skeleton,
+            scenario,
+            reward=reward,
+            max_steps=max_steps,
+            observations=observations,
+            coerce=coerce,
+            seed=seed,
         )
         self._owner = owner
         self._owns_sandbox = sandbox is None
@@ -125,10 +133,10 @@ class ToolEnv:
         """`call` for a call as an agent made it: with its id, and perhaps malformed."""
         session = self._require_session()
         call = self._core.numbered(call)
-        refusal = self._core.refusal(call)
-        if refusal is not None:
-            return refusal
-        return self._core.observation(call, session.call(call.name, call.arguments))
+        admitted = self._core.admitted(call)
+        if isinstance(admitted, ToolMessage):
+            return admitted
+        return self._core.observation(call, admitted, session.call(admitted.name, admitted.arguments))
 
     def state(self) -> State:
         """The current state, as JSON that shares nothing with the program."""

@@ -4,6 +4,7 @@ from envscaler.program.analysis import Fault, FaultKind, analyze
 from envscaler.program.annotations import Annotations, RecordField
 from envscaler.program.arguments import SchemaChecker, argument_faults
 from envscaler.program.assembly import assemble, remove_method, replace_method
+from envscaler.program.coercion import coerced
 from envscaler.program.conformance import state_faults
 from envscaler.program.schemas import schemas_agree, tool_schemas
 from envscaler.program.state_class import Container, class_name_of, containers, method_source, methods_of
@@ -19,6 +20,7 @@ __all__ = [
     "argument_faults",
     "assemble",
     "class_name_of",
+    "coerced",
     "containers",
     "method_source",
     "methods_of",

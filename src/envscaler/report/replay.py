@@ -8,6 +8,7 @@ from __future__ import annotations
 from envscaler.env import ToolEnv
 from envscaler.env.library import Library, observations_of
 from envscaler.errors import ProgramError, SandboxError, StoreError, UsageError
+from envscaler.messages import as_carried_out
 from envscaler.report.views import EpisodeView, StepView
 from envscaler.sandbox import BlockingSandbox
 from envscaler.scenario import Scenario
@@ -69,8 +70,8 @@ def _played(
         state = env.state()
         for step in trajectory.steps:
             changes: list[tuple[Change, ...]] = []
-            for call, _ in zip(step.assistant.tool_calls, step.observations, strict=False):
-                env.carry_out(call)
+            for call, seen in zip(step.assistant.tool_calls, step.observations, strict=False):
+                env.carry_out(as_carried_out(call, seen))
                 after = env.state()
                 changes.append(diff(state, after))
                 state = after

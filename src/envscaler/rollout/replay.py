@@ -16,7 +16,7 @@ from envscaler.cores import usable_cores
 from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.env import AsyncToolEnv, Homes, Library, ObservationStyle, ResetChecks, observations_of
 from envscaler.errors import EnvScalerError, ProgramError, StoreError, UsageError
-from envscaler.messages import ToolMessage
+from envscaler.messages import ToolMessage, as_carried_out
 from envscaler.released import (
     Episode,
     entries,
@@ -191,7 +191,7 @@ async def _replay_own(
         for number, step in enumerate(trajectory.steps, 1):
             # A reply that was cut off has calls that were never made.
             for call, seen in zip(step.assistant.tool_calls, step.observations, strict=False):
-                again = await env.carry_out(call)
+                again = await env.carry_out(as_carried_out(call, seen))
                 observations += 1
                 if (again.content, again.is_error) == (seen.content, seen.is_error):
                     equal += 1

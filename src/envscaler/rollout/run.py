@@ -176,6 +176,7 @@ class _Run:
             sample=sample,
             agent_seed=self.settings.seed,
             observations=self.settings.observations,
+            coerce=self.settings.coerce,
             reset_checks=self.reset_checks,
         )
         return await play_episode(

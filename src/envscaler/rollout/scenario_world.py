@@ -32,6 +32,7 @@ class ScenarioWorld:
         sample: int = 0,
         agent_seed: int = 0,
         observations: ObservationStyle | None = None,
+        coerce: bool = False,
         reset_checks: ResetChecks | None = None,
     ) -> None:
         """
@@ -39,12 +40,14 @@ class ScenarioWorld:
             user: the simulated user; with one the mode is conversation.
             agent_seed: seed of agents that draw; the session's seed is the scenario's.
             observations: None: the style that suits where the environment comes from.
+            coerce: put arguments into the types that a tool asks for where nothing is lost.
         """
         self._env = AsyncToolEnv(
             skeleton,
             scenario,
             sandbox,
             observations=observations if observations is not None else observations_of(skeleton),
+            coerce=coerce,
             reset_checks=reset_checks,
         )
         self._user = user

@@ -35,6 +35,8 @@ class RolloutSettings(Record):
     """Seed of agents that draw. Sessions have the seeds of their scenarios."""
     observations: ObservationStyle | None = None
     """None: what suits where an environment comes from."""
+    coerce: bool = False
+    """Put arguments into the types that a tool asks for where nothing is lost (`"3"` for an integer)."""
     random_calls: int = Field(default=10, ge=1)
     """Calls at most of the random agent."""
 
@@ -62,6 +64,7 @@ class RolloutSettings(Record):
             "step_limit": self.turns,
             "seed": self.seed,
             "observations": self.observations,
+            "coerce": self.coerce,
             "random_calls": self.random_calls if self.agent == "random" else None,
         }
 
