@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
@@ -17,17 +18,24 @@ from perf.workloads import Workload, desk, released
 _OPEN = (1, 64, 1024)
 _ALONE = 12
 """Episodes played one after the other where one session is open."""
-_SECONDS = 3.0
-_CALLS_EACH = 100
+_LARGE_CALLS = 6
+_CALL_S = 1.0
+_TURN = 100
 
 
-def report_episodes(console: Console) -> list[Target]:
-    """Measure and print episodes a second: reset, some 20 to 30 calls, close."""
+def report_episodes(console: Console, *, long: bool = False) -> list[Target]:
+    """Measure and print episodes a second: reset, calls, close.
+
+    Args:
+        long: also 1,024 sessions on the large state, which takes minutes.
+    """
     table = Table("episodes a second", "side", *(f"{count:,} open" for count in _OPEN), box=None)
-    for title, workloads in (("released programs", released()), ("desk, 219 KB", (desk(large=True),))):
+    large = replace(desk(large=True), calls=desk(large=True).calls[:_LARGE_CALLS])
+    groups = (("released programs", released(), _OPEN), ("desk, 219 KB", (large,), _OPEN if long else _OPEN[:2]))
+    for title, workloads, numbers in groups:
         for side in (BASELINE, SHARED, HARDENED) if workloads else ():
             # What runs in this process gains nothing by being many.
-            counts = _OPEN[:1] if side is BASELINE else _OPEN
+            counts = numbers[:1] if side is BASELINE else numbers
             rates = [f"{asyncio.run(episode_rate(side, workloads, count)):,.1f}" for count in counts]
             table.add_row(title, side.name, *rates)
     console.print(table)
@@ -65,9 +73,9 @@ async def episode_rate(side: Side, workloads: Sequence[Workload], count: int) ->
 
 
 async def call_rates(sides: Sequence[Side], workload: Workload, count: int) -> dict[Side, float]:
-    """Calls a second of each side with `count` sessions that are called all the time, the best of three turns."""
+    """Calls a second of each side with `count` sessions that are called all the time, the best of two turns."""
     rates = dict.fromkeys(sides, 0.0)
-    for _ in range(3):
+    for _ in range(2):
         for side in sides:
             async with side.ready(count) as opener:
                 opened = await asyncio.gather(*(opener.open(workload) for _ in range(count)))
@@ -78,7 +86,7 @@ async def call_rates(sides: Sequence[Side], workload: Workload, count: int) -> d
 async def _call_rate(opened: Sequence[Opened], workload: Workload) -> float:
     made = 0
     start = time.perf_counter()
-    end = start + _SECONDS / 2
+    end = start + _CALL_S
 
     async def player(session: Opened) -> None:
         nonlocal made
@@ -86,7 +94,7 @@ async def _call_rate(opened: Sequence[Opened], workload: Workload) -> float:
             for name, arguments in workload.calls:
                 await session.call(name, arguments)
                 made += 1
-                if made % _CALLS_EACH == 0:
+                if made % _TURN == 0:
                     await asyncio.sleep(0)  # sides that never wait would not let the others play
 
     await asyncio.gather(*map(player, opened))

@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from envscaler.sandbox import Isolation, Limits, Sandbox, Session
+from envscaler.sandbox import Limits, Sandbox, Session
 from perf.targets import Target
 from perf.usage import mean_mb, proportional_kb
 from perf.workloads import Workload, desk, released
 
 _LIVE = 64
-_LARGE = 16
-_MAX_PARKED_LIVE = 2
+_LARGE = 8
+_CALLS = 10
+_LIVE_BESIDE_PARKED = 2
 
 
 @dataclass(frozen=True)
 class SessionCost:
-    """Of one session in which the calls of its workload were made."""
+    """Of one session in which the first calls of its workload were made."""
 
     live_mb: float | None
     """Memory of its worker, shared pages counted in part; None where the system does not tell."""
@@ -74,7 +75,7 @@ async def _measured(workloads: Sequence[Workload], count: int) -> SessionCost:
 
 
 async def _parked(workloads: Sequence[Workload], count: int) -> tuple[float, float]:
-    async with Sandbox(Limits(max_live=_MAX_PARKED_LIVE)) as sandbox:
+    async with Sandbox(Limits(max_live=_LIVE_BESIDE_PARKED)) as sandbox:
         await _opened(sandbox, workloads, len(workloads))
         gc.collect()
         tracemalloc.start()
@@ -96,8 +97,7 @@ async def _live(workloads: Sequence[Workload], count: int) -> tuple[float | None
 
 async def _shared_mb(workloads: Sequence[Workload], count: int) -> float | None:
     """What one more session adds to the workers that are there."""
-    isolation: Isolation = "shared"
-    async with Sandbox(Limits(max_live=count), isolation=isolation) as sandbox:
+    async with Sandbox(Limits(max_live=count), isolation="shared") as sandbox:
         for workload in workloads:
             sandbox.settle(workload.program, "shared")
         first = await _opened(sandbox, workloads, 4 * len(workloads))
@@ -118,7 +118,7 @@ async def _opened(sandbox: Sandbox, workloads: Sequence[Workload], count: int) -
     for index in range(count):
         workload = workloads[index % len(workloads)]
         session = await sandbox.open(workload.program, workload.state)
-        for name, arguments in workload.calls:
+        for name, arguments in workload.calls[:_CALLS]:
             await session.call(name, arguments)
         sessions.append((session, workload))
     return sessions
