@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import tempfile
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from envscaler.errors import ProgramError
-from envscaler.sandbox import BlockingSandbox, BlockingSession, Outcome, Program
+from envscaler.sandbox import BlockingSandbox, Program
 
-from .conftest import LEDGER, QUICK
-from .processes import sandbox_processes
+from .hostile import Bait, attack, guarded_sandbox, laid_bait, need
 
-SECRET = "the-secret-of-the-host"
 CORPUS = [
     *("01_infinite_loop", "02_swallow_timeout", "04_memory_bomb", "06_fork_bomb", "07_file_read", "08_file_write"),
     *("09_socket", "11_os_exit", "12_sys_exit", "13_deep_recursion", "14_c_stack_overflow", "15_ctypes"),
@@ -33,106 +25,6 @@ NEEDS_KERNEL = {
     "44_logging_file",
 }
 """Attacks that portable mode cannot contain."""
-
-
-class Bait:
-    """What an attack could reach: a folder open to every user, with a secret in it, and a port."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "secret.txt").write_text(SECRET)
-        folder.chmod(0o777)
-        (folder / "secret.txt").chmod(0o644)
-        self.connections = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._count, daemon=True).start()
-
-    def _count(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            connection.close()
-
-    def fill(self, source: str) -> str:
-        return source.replace("@CANARY@", str(self.folder)).replace("@PORT@", str(self.port))
-
-    def close(self) -> None:
-        self._listener.close()
-
-    def untouched(self) -> bool:
-        return self.connections == 0 and sorted(path.name for path in self.folder.iterdir()) == ["secret.txt"]
-
-
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[BlockingSandbox]:
-    """A sandbox whose parent has a secret in its environment and in its memory."""
-    os.environ["ENVSCALER_TEST_SECRET"] = SECRET
-    try:
-        with BlockingSandbox(QUICK) as sandbox:
-            yield sandbox
-    finally:
-        del os.environ["ENVSCALER_TEST_SECRET"]
-
-
-@pytest.fixture
-def bait() -> Iterator[Bait]:
-    # Not tmp_path: its parents are closed to other users, which would contain what the sandbox has to.
-    folder = Path(tempfile.mkdtemp(prefix="envscaler-bait-"))
-    made = Bait(folder)
-    yield made
-    made.close()
-    shutil.rmtree(folder)
-
-
-def attack(sandbox: BlockingSandbox, bait: Bait, source: str, *, kernel: bool) -> tuple[Outcome, BlockingSession]:
-    """Run one attack between the sessions that must not notice; return its outcome and its session."""
-    if kernel and sandbox.isolation.level != "hardened":
-        pytest.skip(f"needs a hardened sandbox; missing here: {', '.join(sandbox.isolation.missing)}")
-    bystander = sandbox.open(LEDGER, {"accounts": {"a": {"owner": "Ada", "amount": 1}}})
-    bystander.call("deposit", {"owner": "Ada", "amount": 1})
-    program = Program(bait.fill(source), "Env")
-    before = None
-    if "def probe" in source:
-        fresh = sandbox.open(program, {"items": {}})
-        before = fresh.call("probe", {})
-        fresh.close()
-    processes = sandbox_processes()
-
-    session = sandbox.open(program, {"items": {}})
-    started = time.monotonic()
-    outcome = session.call("attack", {})
-    assert time.monotonic() - started < 4 * QUICK.wall_s
-
-    assert SECRET not in repr(outcome)
-    assert SECRET not in repr(session.state())
-    assert bystander.call("deposit", {"owner": "Ada", "amount": 1}).result == {"success": True, "amount": 3}
-    assert bystander.call("list_accounts", {}).result == [{"owner": "Ada", "amount": 3}]
-    if before is not None:
-        fresh = sandbox.open(program, {"items": {}})
-        assert fresh.call("probe", {}) == before
-        fresh.close()
-    bystander.close()
-    session.close()
-    time.sleep(0.05)
-    assert bait.untouched()
-    assert len(sandbox_processes() - processes) <= 1, "a process was left behind"
-    return outcome, session
-
-
-@pytest.mark.parametrize("name", CORPUS)
-def test_an_attack_of_the_corpus_is_contained(
-    guarded: BlockingSandbox, bait: Bait, shared_data: Path, name: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    source = (shared_data / "hostile" / f"{name}.py").read_text()
-    outcome, _ = attack(guarded, bait, source, kernel=name in NEEDS_KERNEL)
-    if "determinism" in source:
-        assert attack(guarded, bait, source, kernel=False)[0] == outcome
-    printed = capfd.readouterr()
-    assert len(printed.out) + len(printed.err) < 1000
 
 
 OWN = {
@@ -196,11 +88,41 @@ OWN_NEEDS_KERNEL = {
 }
 
 
+@pytest.fixture(scope="module", params=["default", "portable"])
+def guarded(request: pytest.FixtureRequest) -> Iterator[BlockingSandbox]:
+    with guarded_sandbox(portable=request.param == "portable") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def bait() -> Iterator[Bait]:
+    with laid_bait() as laid:
+        yield laid
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_an_attack_of_the_corpus_is_contained(
+    guarded: BlockingSandbox, bait: Bait, shared_data: Path, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    need(guarded, kernel=name in NEEDS_KERNEL)
+    source = (shared_data / "hostile" / f"{name}.py").read_text()
+    outcome, _ = attack(guarded, bait, source)
+    if "determinism" in source:
+        assert attack(guarded, bait, source)[0] == outcome
+    printed = capfd.readouterr()
+    assert len(printed.out) + len(printed.err) < 1000
+
+
+def test_every_attack_of_the_corpus_is_tried(shared_data: Path) -> None:
+    assert sorted(path.stem for path in (shared_data / "hostile").rglob("*.py")) == sorted(CORPUS)
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_an_attack_of_another_kind_is_contained(
     guarded: BlockingSandbox, bait: Bait, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    attack(guarded, bait, OWN[name], kernel=name in OWN_NEEDS_KERNEL)
+    need(guarded, kernel=name in OWN_NEEDS_KERNEL)
+    attack(guarded, bait, OWN[name])
     printed = capfd.readouterr()
     assert len(printed.out) + len(printed.err) < 1000
 

@@ -16,6 +16,7 @@ from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, Limits
 from envscaler.sandbox.inside.wire import Judge as JudgeRequest
 from envscaler.sandbox.inside.wire import Reply, utf8
 from envscaler.sandbox.session import death_fault, reply_fault
+from envscaler.sandbox.traceless import leaves_nothing
 from envscaler.sandbox.worker import Worker, WorkerDied
 from envscaler.state import JsonValue, State
 
@@ -23,8 +24,8 @@ from envscaler.state import JsonValue, State
 class Judge:
     """A process in which check functions run, started at the first; `Sandbox.judge` makes it.
 
-    A call in which one of them raised, gave no `bool` or wrote to what it was given ends the process, so that what it
-    may have left behind meets no later call.
+    One that could leave something behind ends the process, so that no other meets it; so does a call in which one of
+    them raised, gave no `bool` or wrote to what it was given.
     """
 
     def __init__(self, fork: Callable[[], Awaitable[Worker]], limits: Limits) -> None:
@@ -94,6 +95,8 @@ class Judge:
                 continue
             deaths = 0
             outcomes.append(_judgement(reply, self._limits))
+            if not leaves_nothing(source):
+                self.close()
         if any(outcome.error is not None or outcome.mutated for outcome in outcomes):
             self.close()
         return tuple(outcomes)
