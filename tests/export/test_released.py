@@ -71,6 +71,25 @@ def test_everything_published_comes_back_as_it_was(shared_data: Path, tmp_path: 
     assert back == before
 
 
+def test_an_episode_stays_what_it_was_when_the_scenario_that_it_played_is_changed(
+    tmp_path: Path,
+) -> None:
+    episode = recorded(("list_tickets", {}), FINAL)
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "environments.json").write_text(json.dumps({"env_7_rl": ENVIRONMENT}))
+    (source / "scenarios.json").write_text(json.dumps([SCENARIO]))
+    (source / "trajectories.json").write_text(json.dumps([episode, as_runner(episode)]))
+    run_import(source, tmp_path / "L")
+    store = LibraryStore.open(tmp_path / "L")
+    (env_id,) = store.env_ids()
+    (scenario,) = store.scenarios(env_id)
+    store.replace_scenarios(env_id, [scenario.model_copy(update={"task": "Another task.", "initial_state": {}})])
+    export_released(tmp_path / "L", tmp_path / "out")
+    back = read(tmp_path / "out" / "trajectories.json")
+    assert back == [episode, as_runner(episode)]
+
+
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own") / "L"

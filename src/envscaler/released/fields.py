@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from envscaler.errors import NotJson, StoreError
@@ -96,14 +96,22 @@ def folder_name(name: str) -> str:
     return fit if fit == name or fit else "environment"
 
 
-def kept(published: Published, rendered: Published) -> dict[str, Any]:
+def kept(published: Published, rendered: Published, always: Collection[str] = ()) -> dict[str, Any]:
     """What has to be kept of a published entry beside the record that `rendered` was written from.
+
+    Args:
+        always: fields that are kept even where they are given back, because another record gives them, which may
+            change.
 
     Returns:
         `fields`: those that the record does not give back; `absent`: those that it gives and the entry had not.
     """
     # Sorted, so that an exported entry, whose fields may stand in another order, is kept in the same bytes.
-    names = sorted(name for name, part in published.items() if name not in rendered or not same(rendered[name], part))
+    names = sorted(
+        name
+        for name, part in published.items()
+        if name in always or name not in rendered or not same(rendered[name], part)
+    )
     fields = {name: published[name] for name in names}
     absent = sorted(name for name in rendered if name not in published)
     return {**({"fields": fields} if fields else {}), **({"absent": absent} if absent else {})}

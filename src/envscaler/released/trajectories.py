@@ -21,6 +21,7 @@ from envscaler.state import JsonValue
 from envscaler.trajectory import Mode, Step, StopReason, Trajectory
 
 _CALL_TEXT = re.compile(r"<tool_call>.*?(</tool_call>|\Z)", re.DOTALL)
+_OF_THE_SCENARIO = ("init_config", "task", "checklist_with_func", "task_info")
 _STOPS = {
     "finished": StopReason.FINISHED,
     "ended_by_exception": StopReason.INVALID_ACTION,
@@ -72,7 +73,7 @@ def trajectory_of(
     )
     flat = is_flat(published)
     released: dict[str, Any] = {"file": file, "form": "flat" if flat else "runner"}
-    released |= kept(published, rendered_trajectory(trajectory, skeleton, scenario, flat=flat))
+    released |= kept(published, rendered_trajectory(trajectory, skeleton, scenario, flat=flat), _OF_THE_SCENARIO)
     return trajectory.model_copy(update={"released": released})
 
 
@@ -220,6 +221,9 @@ def _finished(trajectory: Trajectory) -> bool:
 
 
 def _task(trajectory: Trajectory, scenario: Scenario | None) -> str:
+    own = (trajectory.released or {}).get("fields", {}).get("task_info")
+    if isinstance(own, dict) and isinstance(own.get("task"), str):
+        return str(own["task"])
     if scenario is not None:
         return scenario.task
     first = trajectory.steps[0].user if trajectory.steps else None
