@@ -9,8 +9,9 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
+from envscaler.errors import SandboxError
 from envscaler.sandbox.contract import (
     DEFAULT_CLOCK,
     Arguments,
@@ -68,19 +69,19 @@ class BlockingSession:
 
     def call(self, name: str, arguments: Arguments) -> Outcome:
         """As `Session.call`."""
-        return self._thread.run(self._session.call(name, arguments))
+        return self._run(self._session.call(name, arguments))
 
     def state(self) -> State:
         """As `Session.state`."""
-        return self._thread.run(self._session.state())
+        return self._run(self._session.state())
 
     def snapshot(self) -> Snapshot:
         """As `Session.snapshot`."""
-        return self._thread.run(self._session.snapshot())
+        return self._run(self._session.snapshot())
 
     def restore(self, snapshot: Snapshot) -> None:
         """As `Session.restore`."""
-        self._thread.run(self._session.restore(snapshot))
+        self._run(self._session.restore(snapshot))
 
     def fork(self) -> BlockingSession:
         """As `Session.fork`."""
@@ -90,6 +91,17 @@ class BlockingSession:
         """End the worker; idempotent, also after the sandbox was closed."""
         if not self._session.closed:
             self._thread.run(self._session.close())
+
+    def _run(self, work: Coroutine[Any, Any, ValueT]) -> ValueT:
+        if not self._session.in_process:
+            return self._thread.run(work)
+        # Nothing there ever waits, so that the first step is the last; a switch of threads costs more than the call.
+        try:
+            work.send(None)
+        except StopIteration as done:
+            return cast(ValueT, done.value)
+        work.close()
+        raise SandboxError("the session is being used by somebody else")
 
 
 class BlockingSandbox:

@@ -18,6 +18,7 @@ from envscaler.canonical import from_untrusted_json, to_json
 from envscaler.errors import NotJson, ProgramError, SandboxError, WorkerLost
 from envscaler.sandbox.clock import clock_text, clock_us
 from envscaler.sandbox.contract import Arguments, Limits, Outcome, Program, Snapshot, ToolFault
+from envscaler.sandbox.in_process import InProcess
 from envscaler.sandbox.inside.wire import Build, Call, Read, Reply, Request, utf8
 from envscaler.sandbox.nursery import program_fault
 from envscaler.sandbox.worker import Worker, WorkerDied
@@ -127,6 +128,11 @@ class Session:
         """The worker that holds the instance; None while the session is parked."""
         place = self._place
         return place if isinstance(place, Worker) and not place.dead else None
+
+    @property
+    def in_process(self) -> bool:
+        """Whether its instance is in this process, where nothing is waited for."""
+        return isinstance(self._place, InProcess)
 
     async def start(self) -> None:
         """Build the instance in a first worker.
