@@ -27,12 +27,15 @@ from envscaler.sandbox.inside.wire import Fork, Forked, Load, Loaded, Order, Rea
 
 PRELOADED = """
     abc array ast base64 binascii bisect calendar cmath codecs collections collections.abc colorsys contextlib
-    contextvars copy copyreg csv dataclasses datetime decimal difflib email.utils encodings.ascii encodings.idna
-    encodings.latin_1 encodings.utf_16 enum errno fnmatch fractions functools gc graphlib hashlib heapq hmac html
-    importlib inspect io ipaddress itertools json keyword linecache locale logging math numbers operator os pathlib
-    pickle platform pprint queue random re reprlib secrets shlex signal socket statistics string stringprep struct
-    sys tempfile textwrap threading time token tokenize traceback types typing typing_extensions unicodedata
-    urllib.parse uuid warnings weakref zlib zoneinfo _strptime
+    contextvars copy copyreg csv dataclasses datetime decimal difflib email.utils encodings.ascii
+    encodings.base64_codec encodings.cp1252 encodings.hex_codec encodings.idna encodings.iso8859_1
+    encodings.iso8859_15 encodings.latin_1 encodings.punycode encodings.raw_unicode_escape encodings.rot_13
+    encodings.unicode_escape encodings.utf_16 encodings.utf_16_be encodings.utf_16_le encodings.utf_32
+    encodings.utf_32_be encodings.utf_32_le encodings.utf_8_sig enum errno fnmatch fractions functools gc graphlib
+    hashlib heapq hmac html importlib inspect io ipaddress itertools json keyword linecache locale logging math
+    numbers operator os pathlib pickle platform pprint queue random re reprlib secrets shlex signal socket statistics
+    string stringprep struct sys tempfile textwrap threading time token tokenize traceback types typing
+    typing_extensions unicodedata urllib.parse uuid warnings weakref zlib zoneinfo _strptime
 """.split()  # noqa: SIM905 - words read better than a column of quotes
 """Modules that programs may import: a worker can open no file, so what is not here cannot be imported."""
 
