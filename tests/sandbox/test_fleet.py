@@ -43,11 +43,14 @@ ROOMY = replace(QUICK, cpu_s=8.0, cpu_kill_s=16.0, wall_s=120.0)
 needs_proc = pytest.mark.skipif(Resident.of(os.getpid()) is None, reason="the system does not tell what processes take")
 
 
-def taken_mb(sandbox: Sandbox) -> float:
-    """Memory of all workers, shared pages not counted."""
+def taken_mb(sandbox: Sandbox) -> float | None:
+    """Memory of all workers, shared pages not counted; None where looking so closely needs rights that we lack."""
     total = 0.0
     for worker in sandbox.fleet.live:
-        lines = Path(f"/proc/{worker.pid}/smaps_rollup").read_text().splitlines()
+        try:
+            lines = Path(f"/proc/{worker.pid}/smaps_rollup").read_text().splitlines()
+        except PermissionError:
+            return None
         total += sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean", "Private_Dirty")))
     return total / 1024
 
@@ -63,8 +66,8 @@ async def test_sessions_that_together_take_too_much_are_parked_and_come_back_wit
             await asyncio.sleep(0.3)
         await asyncio.sleep(0.6)
         assert sum(session.worker is not None for session in sessions) in (2, 3)
-        if os.geteuid() == 0:  # others may not look into what workers take exactly
-            assert taken_mb(sandbox) < 200
+        taken = taken_mb(sandbox)
+        assert taken is None or taken < 200
         assert [(await session.call("touch", {})).result for session in sessions] == [60] * 6
 
 
