@@ -38,8 +38,8 @@ class Target(Sandbox):
         self.given: dict[object, Worker] = {}
         self.tell: dict[object, Callable[[Worker], None]] = {}
 
-    async def place_for(self, program: Program) -> tuple[Place, int]:
-        worker, slot = await super().place_for(program)
+    async def place_for(self, program: Program, *, alone: bool) -> tuple[Place, int]:
+        worker, slot = await super().place_for(program, alone=alone)
         assert isinstance(worker, Worker)
         task = asyncio.current_task()
         self.given[task] = worker
@@ -125,6 +125,25 @@ async def episode(sandbox: Sandbox, number: int, during: Step) -> list[object]:
         shown.append(session.digest)
     await session.close()
     return shown
+
+
+async def test_shared_workers_killed_at_random_change_nothing_that_is_seen() -> None:
+    async with Sandbox(LIMITS) as sandbox:
+        expected = [await episode(sandbox, number, undisturbed) for number in range(SESSIONS)]
+    descriptors, children = open_descriptors(), children_of(os.getpid())
+    async with Target(live=SESSIONS) as sandbox:
+        sandbox.settle(LEDGER, "shared")
+        kills = 0
+        # One killer at a time: each of its kills strikes whatever the others are doing in that process.
+        for target in range(SESSIONS):
+            killer = Killer(sandbox, target)
+            steps = [killer.during if number == target else undisturbed for number in range(SESSIONS)]
+            shown = await asyncio.gather(*(episode(sandbox, number, step) for number, step in enumerate(steps)))
+            assert shown == expected
+            kills += killer.kills
+    assert children_of(os.getpid()) == children
+    assert open_descriptors() <= descriptors + 3
+    assert kills
 
 
 async def survive(kills: int) -> None:

@@ -177,6 +177,7 @@ async def test_what_kills_a_shared_process_costs_only_the_call_that_did_it(sandb
     assert fault is not None
     assert fault.kind == "timeout"
     assert (await sessions[0].call("add", {})).result == 2
+    assert sessions[0].worker not in {session.worker for session in sessions[1:]}, "it may do so again"
 
 
 async def test_a_shared_process_that_is_killed_from_outside_is_built_again_with_all_its_sessions(

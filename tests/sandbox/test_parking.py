@@ -293,8 +293,8 @@ class Doomed(Sandbox):
 
     doomed = False
 
-    async def place_for(self, program: Program) -> tuple[Place, int]:
-        worker, slot = await super().place_for(program)
+    async def place_for(self, program: Program, *, alone: bool) -> tuple[Place, int]:
+        worker, slot = await super().place_for(program, alone=alone)
         assert isinstance(worker, Worker)
         if self.doomed:
             os.kill(worker.pid, signal.SIGKILL)

@@ -218,12 +218,16 @@ class Sandbox:
 
     # -- what sessions need ---------------------------------------------------------------------------------
 
-    async def place_for(self, program: Program) -> tuple[Place, int]:
-        """Where one more instance of `program` is to be built: a worker, taken, and the slot in it."""
+    async def place_for(self, program: Program, *, alone: bool) -> tuple[Place, int]:
+        """Where one more instance of `program` is to be built: a worker, taken, and the slot in it.
+
+        Args:
+            alone: not in a worker that others share.
+        """
         home, code = self._homes.get(program.digest, ("own", None))
         if code is not None:
             return InProcess(code, self._settings), 0
-        if home == "shared":
+        if home == "shared" and not alone:
             return await self._pool.place_for(program)
         return await self._fork(program, Worker), 0
 

@@ -40,7 +40,7 @@ class Host(Protocol):
     @property
     def closed(self) -> bool: ...
 
-    async def place_for(self, program: Program) -> tuple[Place, int]: ...
+    async def place_for(self, program: Program, *, alone: bool) -> tuple[Place, int]: ...
 
     async def admit(self) -> None: ...
 
@@ -108,6 +108,8 @@ class Session:
         self._place: Place | None = None
         self._slot = 0
         self._spare = spare
+        self._alone = False
+        """Whether a worker has died, or had to go, for what it was asked by this session: it shares no other."""
         self._digest = ""
         self._clock_us = beginning.clock_us
         self._index = beginning.call_index
@@ -169,7 +171,7 @@ class Session:
                     break
                 except WorkerDied as death:
                     self._drop()
-                    deaths += death.cause != "crowded"
+                    deaths += self._counted(death)
                     # Time by the wall passes on a loaded machine too, and anything may kill a process; twice is the
                     # tool's doing. CPU time, and memory that nobody else takes, are the tool's own.
                     if death.cause in ("cpu", "memory") or deaths == 2:
@@ -182,6 +184,7 @@ class Session:
                     if reply.kind != "unknown_tool":
                         self._log.append(LoggedCall(self._index, clock, name, text, self._digest, False))
                 else:
+                    self._alone = True
                     self._drop()
                 return self._failed(reply_fault(reply, self._host.limits), clock)
             try:
@@ -290,11 +293,11 @@ class Session:
                 return built
         deaths = 0
         while True:
-            place, slot = await self._host.place_for(self.program)
+            place, slot = await self._host.place_for(self.program, alone=self._alone)
             try:
                 built = await build(place, slot)
             except WorkerDied as death:
-                deaths += death.cause != "crowded"
+                deaths += self._counted(death)
                 if deaths < _REBUILDS and death.cause not in ("cpu", "memory"):
                     continue
                 fault = death_fault(death, self._host.limits)
@@ -345,7 +348,7 @@ class Session:
                 reply = await place.ask(Read(place.next_serial(), self._slot))
             except WorkerDied as death:
                 self._drop()
-                deaths += death.cause != "crowded"
+                deaths += self._counted(death)
                 continue
             except BaseException:
                 self._drop()
@@ -364,6 +367,12 @@ class Session:
 
     def _turn(self) -> _Turn:
         return _Turn(self)
+
+    def _counted(self, death: WorkerDied) -> bool:
+        """Whether a death may have been this session's doing."""
+        mine = death.cause != "crowded"
+        self._alone = self._alone or mine
+        return mine
 
     def _drop(self) -> None:
         """Give up the worker, which is not to be trusted any more."""
