@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from envscaler.sandbox import BlockingSandbox, Program
-from envscaler.sandbox.inside.seccomp import _NUMBERS, _NUMBERS_WITHOUT_EXEC
+from envscaler.sandbox.inside.seccomp import _NUMBERS, _NUMBERS_WITHOUT_EXEC, _NUMBERS_WITHOUT_FLAGS
 
 from .attacks import frames, kernel, objects, remains, tampering
 from .attacks.texts import programs
@@ -22,7 +22,7 @@ ATTACKS = {
     for name, text in programs(module).items()
 }
 UNFILTERED = {335, 336} if platform.machine() == "x86_64" else set()
-"""uretprobe and uprobe: newer kernels let no filter see them, and end whoever calls them from elsewhere than a probe."""
+"""uretprobe and uprobe: newer kernels let no filter see them, and end whoever calls them outside of a probe."""
 NEEDS_KERNEL = {
     *(name for name in ATTACKS if name.startswith("kernel: ")),
     "remains: leaves a weak reference that calls",
@@ -54,7 +54,8 @@ def test_an_attack_is_contained(
 def test_every_system_call_that_is_not_allowed_is_refused(guarded: BlockingSandbox) -> None:
     need(guarded, kernel=True)
     column = ["x86_64", "aarch64"].index(platform.machine())
-    allowed = {numbers[column] for numbers in (*_NUMBERS.values(), *_NUMBERS_WITHOUT_EXEC.values())}
+    named = {**_NUMBERS, **_NUMBERS_WITHOUT_EXEC, **_NUMBERS_WITHOUT_FLAGS}
+    allowed = {numbers[column] for numbers in named.values()}
     refused = [number for number in range(1024) if number not in allowed | UNFILTERED]
     source = f"""
 import ctypes

@@ -10,6 +10,7 @@ import pytest
 from envscaler.errors import ProgramError
 from envscaler.sandbox import BlockingSandbox, Program
 
+from .conftest import LEDGER
 from .hostile import Bait, attack, guarded_sandbox, laid_bait, need
 
 CORPUS = [
@@ -159,4 +160,32 @@ def test_a_worker_has_no_environment_and_no_arguments_of_the_host(guarded: Block
     source = f"import os, sys\nclass Env:\n def look(self): return {look}\n"
     session = guarded.open(Program(source, "Env"), {})
     assert session.call("look", {}).result == [{}, ["program"], [], None]
+    session.close()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"def f({'a' * 2_000_000}):\n    global {'a' * 2_000_000}\n",
+        f"class {'E' * 2_000_000}(Exception): pass\nraise {'E' * 2_000_000}('x' * 2_000_000)\n",
+        "x = " + "9" * 100_000,
+        "(" * 100_000,
+        "-" * 1_000_000 + "1",
+        "a" + ".a" * 500_000,
+        "\x00",
+        "\udc80 = 1",
+    ],
+    ids=["long message", "long names", "long number", "nested", "negated", "chained", "null", "half a character"],
+)
+def test_a_text_that_no_compiler_takes_is_a_short_error_and_ends_nobody_elses_worker(
+    guarded: BlockingSandbox, source: str
+) -> None:
+    session = guarded.open(LEDGER, {"accounts": {}})
+    worker = session._session.worker
+    with pytest.raises(ProgramError) as raised:
+        guarded.open(Program(source, "Env"), {})
+    assert len(str(raised.value)) < 3_000
+    assert session._session.worker is worker
+    assert worker is not None
+    assert session.call("journal", {}).result == 0
     session.close()

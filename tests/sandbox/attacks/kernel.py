@@ -304,6 +304,16 @@ def speaks_to_a_named_socket(self):
     return "harmless" if result == "PWNED" else result
 
 
+def sends_out_of_band(self):
+    import ctypes
+
+    flags = (0x1, 0x2, 0x20, 0x40, 0x200000, 0x4000000, 0x20000000, -1)
+    nothing = ctypes.c_void_p()
+    sent = [_call((44, 206), 3, b"x", 1, flag, nothing, 0) for flag in flags]
+    buffer = ctypes.create_string_buffer(8)
+    return [*sent, *(_call((45, 207), 3, buffer, 1, flag, nothing, nothing) for flag in flags)]
+
+
 def sends_descriptors(self):
     return [_call((46, 211), 3, None, 0), _call((47, 212), 3, None, 0), _call((307, 269), 3, None, 0, 0)]
 

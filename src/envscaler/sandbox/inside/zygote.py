@@ -23,6 +23,7 @@ import msgspec
 
 from envscaler.sandbox.inside import loader, virtual, worker, zones
 from envscaler.sandbox.inside.hardening import Hardening
+from envscaler.sandbox.inside.instance import clean
 from envscaler.sandbox.inside.wire import Fork, Forked, Load, Loaded, Order, Ready, Settings, framed, receive
 
 PRELOADED = """
@@ -185,7 +186,9 @@ class Zygote:
         if not text:
             return Loaded("CompileError", "the compiler did not survive the program's text")
         if text[:1] == b"!":
-            return msgspec.msgpack.decode(text[1:], type=Loaded)
+            failure = msgspec.msgpack.decode(text[1:], type=Loaded)
+            # Some messages of the compiler quote a name of the program, however long it is.
+            return msgspec.structs.replace(failure, message=clean(failure.message, self._settings.max_message_chars))
         self._programs[order.digest] = text
         self._programs.move_to_end(order.digest)
         if len(self._programs) > CACHED_PROGRAMS:
