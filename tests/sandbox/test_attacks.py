@@ -11,20 +11,20 @@ import pytest
 from envscaler.sandbox import BlockingSandbox, Program
 from envscaler.sandbox.inside.seccomp import _NUMBERS, _NUMBERS_WITHOUT_EXEC, _NUMBERS_WITHOUT_FLAGS
 
-from .attacks import frames, kernel, objects, remains, tampering
+from .attacks import frames, kernel, machine_code, objects, remains, tampering
 from .attacks.texts import programs
 from .hostile import Bait, attack, guarded_sandbox, laid_bait, need
 from .processes import living
 
 ATTACKS = {
     f"{module.__name__.rpartition('.')[2]}: {name}": text
-    for module in (kernel, frames, objects, remains, tampering)
+    for module in (kernel, machine_code, frames, objects, remains, tampering)
     for name, text in programs(module).items()
 }
 UNFILTERED = {335, 336} if platform.machine() == "x86_64" else set()
 """uretprobe and uprobe: newer kernels let no filter see them, and end whoever calls them outside of a probe."""
 NEEDS_KERNEL = {
-    *(name for name in ATTACKS if name.startswith("kernel: ")),
+    *(name for name in ATTACKS if name.startswith(("kernel: ", "machine_code: "))),
     "remains: leaves a weak reference that calls",
 }
 

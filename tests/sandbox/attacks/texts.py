@@ -1,7 +1,7 @@
 """Makes programs out of the attacks of a module: each public function in it becomes the method `attack` of one.
 
-They are written as functions so that they can be read, formatted and linted; none of them ever runs in the tests' own
-process.
+Private functions come along with each.
+They are functions so that they can be read, formatted and linted; none of them ever runs in the tests' own process.
 """
 
 from __future__ import annotations
@@ -35,11 +35,7 @@ class Env:
 
 def programs(module: ModuleType) -> dict[str, str]:
     """Texts of programs by what they do."""
-    functions = [
-        function
-        for function in vars(module).values()
-        if inspect.isfunction(function) and function.__module__ == module.__name__
-    ]
+    functions = [function for function in vars(module).values() if inspect.isfunction(function)]
     private = "\n\n".join(inspect.getsource(function) for function in functions if function.__name__.startswith("_"))
     return {
         function.__name__.replace("_", " "): private
