@@ -17,6 +17,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -178,6 +179,19 @@ def reachable_python(uid: int) -> tuple[str, dict[str, str]]:
     )
 
 
+def _lent_home(uid: int) -> str:
+    """A folder for everything that the user writes; it goes when this process, which becomes the user's, has ended."""
+    home = tempfile.mkdtemp(prefix="confined-")
+    os.chown(home, uid, uid)
+    child = os.fork()
+    if child:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child is told, too, and its end is what counts
+        _, status = os.waitpid(child, 0)
+        shutil.rmtree(home)
+        sys.exit(os.waitstatus_to_exitcode(status))
+    return home
+
+
 def _folders() -> list[str]:
     return [*os.environ.get("PATH", "").split(os.pathsep), "/usr/local/bin", "/usr/bin"]
 
@@ -197,8 +211,7 @@ def main() -> None:
     root = os.geteuid() == 0
     if options.user and root:
         python, environment = reachable_python(options.uid)
-        home = tempfile.mkdtemp(prefix="confined-")
-        os.chown(home, options.uid, options.uid)
+        home = _lent_home(options.uid)
         environment |= {"HOME": home, "TMPDIR": home, "PYTHONPYCACHEPREFIX": f"{home}/bytecode"}
         environment |= {"HYPOTHESIS_STORAGE_DIRECTORY": f"{home}/hypothesis"}
         os.umask(0o022)
