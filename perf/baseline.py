@@ -30,6 +30,8 @@ class AuthorsWay:
 
     def __init__(self, workload: Workload) -> None:
         self._instance = instance_of(workload)
+        self.last: dict[str, JsonValue] = {}
+        """What the latest step told."""
 
     async def call(self, name: str, arguments: Arguments) -> None:
         """One step."""

@@ -1,0 +1,78 @@
+"""`perf` measures what it says: all processes are counted, all differences found, and sides make the same calls."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envscaler.state import canonical
+from perf.baseline import AuthorsWay, differences
+from perf.sides import Bare
+from perf.targets import Target
+from perf.usage import measured
+from perf.workloads import desk, released
+
+BUSY = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\ntime.sleep(60)"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("ended", [False, True], ids=["alive", "killed"])
+def test_cpu_of_a_process_below_is_counted_alive_or_killed(ended: bool) -> None:
+    with measured() as spent:
+        process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"done\n"
+        if ended:
+            process.kill()
+            process.wait()
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert spent.cpu_s - spent.parent_s >= 0.28  # a clock tick less than it used is what the system may tell
+
+
+def test_differences_name_every_part_that_changed() -> None:
+    before = {"a": {"x": 1, "y": [1, 2]}, "b": 1, "same": {"deep": [{"k": 1}]}}
+    after = {"a": {"x": 2, "y": [1, 3, 4]}, "c": 1, "same": {"deep": [{"k": 1}]}}
+    found = {place for place, _, _ in differences(before, after)}
+    assert found == {".a.x", ".a.y[1]", ".a.y", ".b", ".c"}
+    assert differences(before, before) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("large", [False, True])
+async def test_our_program_comes_back_to_its_state_after_its_calls(large: bool) -> None:
+    workload = desk(large=large)
+    opened = Bare(workload)
+    for name, arguments in workload.calls:
+        await opened.call(name, arguments)
+    lent = sum(name == "lend" for name, _ in workload.calls)
+    assert vars(opened._instance) == {**workload.state, "next_loan_number": 1 + lent}
+
+
+@pytest.mark.anyio
+async def test_baseline_and_bare_side_come_to_the_same_state() -> None:
+    workload = desk()
+    theirs, ours = AuthorsWay(workload), Bare(workload)
+    changes = 0
+    for name, arguments in workload.calls:
+        await theirs.call(name, arguments)
+        await ours.call(name, arguments)
+        changes += bool(theirs.last["changes"])
+        assert canonical(vars(theirs._instance)) == canonical(vars(ours._instance))
+    assert changes == 20  # two of three calls write
+
+
+def test_a_target_is_met_from_its_own_side() -> None:
+    assert Target("step", 10, 15, "µs").met
+    assert not Target("rate", 10, 15, "a second", at_least=True).met
+    assert Target("memory", None, 15, "MB").met is None
+
+
+def test_released_workloads_have_states_calls_and_checks(shared_data: Path) -> None:
+    workloads = released()
+    assert len(workloads) == 8
+    assert all(workload.state and workload.calls and workload.checks for workload in workloads)
