@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from envscaler.sandbox import BlockingSandbox
 from perf import authoring, episodes, judging, memory, steps, synthesis
 from perf.targets import Target, table_of
 
@@ -51,7 +52,10 @@ def main(
     }
     console = Console(width=132)
     start = time.monotonic()
-    console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}: read ratios, not absolute times\n")
+    with BlockingSandbox() as sandbox:
+        level = sandbox.isolation.level
+    load = os.getloadavg()[0]
+    console.print(f"{os.cpu_count()} cores, load {load:.1f}, workers {level}: read ratios, not absolute times\n")
     targets: list[Target] = []
     for topic in topics or list(Topic):
         targets += reports[topic](console)

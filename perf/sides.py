@@ -53,6 +53,7 @@ BARE = Side("in process, bare call", bare=True)
 IN_PROCESS = Side("in process, digest and rollback", "in-process")
 SHARED = Side("shared worker", "shared")
 HARDENED = Side("hardened (default)", "default")
+"""As hardened as this machine allows; the first line of the run tells."""
 SIDES = (BASELINE, BARE, IN_PROCESS, SHARED, HARDENED)
 
 
