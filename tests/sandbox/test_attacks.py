@@ -97,3 +97,13 @@ def test_a_worker_that_works_unasked_is_ended_and_its_session_goes_on(guarded: B
     assert guarded.open(Program(ATTACKS[name], "Env"), {}).call("probe", {}) == before
     session.close()
     bystander.close()
+
+
+def test_a_request_that_nobody_reads_ends_with_its_time(guarded: BlockingSandbox) -> None:
+    session = guarded.open(Program(ATTACKS["frames: answers itself and sleeps"], "Env"), {})
+    assert session.call("attack", {}).result == "forged"
+    # More than a socket holds, so that sending it waits for a reader.
+    outcome = session.call("probe", {"text": "x" * 3_000_000})
+    assert outcome.fault is not None
+    assert outcome.fault.kind == "timeout"
+    session.close()

@@ -399,7 +399,7 @@ def starts_processes_in_every_way(self):
     import os
 
     def by_subprocess():
-        rest = [-1] * 8 + [False, False, 0, None, None, None, -1, None, False]
+        rest = [-1] * 7 + [3, False, False, 0, None, None, None, -1, None, False]
         return _posixsubprocess.fork_exec([b"/bin/true"], [b"/bin/true"], True, (3,), None, None, *rest)
 
     tried = []
