@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
@@ -24,10 +23,13 @@ State = dict[str, JsonValue]
 """Maps each attribute of the program's instance to its JSON value."""
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-_encode_in_order = msgspec.json.Encoder().encode
+_IN_ORDER = msgspec.json.Encoder()
 _decode = msgspec.json.Decoder().decode
 _MAX_DEPTH = 200
-_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * 19
+_NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
+_USUAL_DEPTH = 16
 
 
 def canonical(value: object) -> JsonValue:
@@ -113,11 +115,54 @@ def to_json(value: JsonValue) -> bytes:
         NotJson: if the data is not canonical.
     """
     try:
-        return _encode_in_order(value)
+        return _IN_ORDER.encode(value)
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":")).encode("ascii")
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise NotJson(f"a part has no JSON form: {error}") from error
+
+
+def canonical_text(value: object) -> bytes:
+    """As `encode(canonical(value))`, at a tenth of the cost where the value is plain JSON data already.
+
+    Raises:
+        NotJson: as `canonical`.
+    """
+    text = _written(_ENCODER, value)
+    return text if text is not None else encode(canonical(value))
+
+
+def json_text_of(value: object) -> bytes:
+    """As `to_json(canonical(value))`, likewise.
+
+    Raises:
+        NotJson: as `canonical`.
+    """
+    text = _written(_IN_ORDER, value)
+    return text if text is not None else to_json(canonical(value))
+
+
+def _written(encoder: msgspec.json.Encoder, value: object) -> bytes | None:
+    """What the encoder makes of a value, where that says all that the value says; None where it cannot be told."""
+    try:
+        text = encoder.encode(value)
+        # Whatever is no JSON (a tuple, a key that is a number, a date) reads as something else.
+        return text if _is_modest(text) and _decode(text) == value else None
+    except Exception:  # noqa: BLE001 - also what a part of the value raises when it is compared
+        return None
+
+
+def _is_modest(text: bytes) -> bool:
+    """Whether a JSON text holds no integer beyond 64 bits and no nesting that is too deep, as far as a look at it tells
+    that takes no time."""
+    if _LONG_NUMBER in text.translate(_DIGITS_ALIKE):
+        return False
+    brackets = text.translate(None, _NOT_BRACKETS)
+    for _ in range(_USUAL_DEPTH):
+        if not brackets:
+            return True
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    return not brackets
 
 
 def from_json(text: bytes) -> JsonValue:
@@ -143,9 +188,7 @@ def from_untrusted_json(text: bytes) -> JsonValue:
     """
     value = from_json(text)
     # Only where it could: looking at each part costs more than decoding.
-    if text.count(b"[") + text.count(b"{") > _MAX_DEPTH or _LONG_NUMBER.search(text):
-        return canonical(value)
-    return value
+    return value if _is_modest(text) else canonical(value)
 
 
 def _refuse(constant: str) -> JsonValue:

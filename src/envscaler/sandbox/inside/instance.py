@@ -11,7 +11,7 @@ from contextvars import copy_context
 from marshal import dumps, loads
 from typing import Any, Literal
 
-from envscaler.canonical import JsonValue, bytes_digest, canonical, encode, from_json, to_json
+from envscaler.canonical import bytes_digest, canonical_text, from_json, json_text_of
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside import loader
 from envscaler.sandbox.inside.virtual import Virtual
@@ -76,7 +76,7 @@ class Instance:
 
     def read(self, request: Read) -> Reply:
         """Tell the state."""
-        text = self._limited(canonical(vars(self._instance)), "state", self._settings.max_state_bytes)
+        text = self._limited(vars(self._instance), "state", self._settings.max_state_bytes)
         return Reply(serial=request.serial, result=text, digest=self.digest, clock_us=self._virtual.clock_us)
 
     def roll_back(self) -> bool:
@@ -106,7 +106,9 @@ class Instance:
         if tool is None:
             raise UnknownTool(f"the class has no public method {request.name}")
         result = tool.__get__(self._instance, self._class)(**from_json(request.arguments))
-        text = self._limited(canonical(result), "result", self._settings.max_output_bytes)
+        text = self._limited(result, "result", self._settings.max_output_bytes)
+        # marshal marks what has more than one reference: with the result alive a state that was read looks changed.
+        del result
         changed = self._observe()
         return Reply(
             serial=request.serial,
@@ -126,7 +128,7 @@ class Instance:
         saved = _marshalled(attributes)
         if saved is not None and saved == self._saved:
             return False
-        text = encode(canonical(attributes))
+        text = canonical_text(attributes)
         if len(text) > self._settings.max_state_bytes:
             raise TooLarge(f"the state takes {len(text)} bytes as JSON, allowed are {self._settings.max_state_bytes}")
         digest = bytes_digest(text)
@@ -134,9 +136,9 @@ class Instance:
         self.digest, self._saved = digest, saved
         return changed
 
-    def _limited(self, value: JsonValue, what: str, limit: int) -> bytes:
+    def _limited(self, value: object, what: str, limit: int) -> bytes:
         # Not the canonical text: keys stay in the program's order, which programs and observations show.
-        text = to_json(value)
+        text = json_text_of(value)
         if len(text) > limit:
             raise TooLarge(f"the {what} takes {len(text)} bytes as JSON, allowed are {limit}")
         return text
