@@ -35,12 +35,11 @@ _FORBIDDEN_NODES = (
     *(ast.ClassDef, ast.Yield, ast.YieldFrom, ast.Match),
     *(ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await),
 )
-_SUSPICIOUS = re.compile(
-    r"__|\b(?:gi|ag|cr|tb|f|co)_|\b(?:import|class|yield|async|await|match|"
-    + "|".join(sorted(_FORBIDDEN_NAMES))
-    + r")\b"
-)
-"""Words without which nothing but values and functions of its own can be reached, wherever they stand."""
+_SUSPICIOUS_WORDS = _FORBIDDEN_NAMES | {"import", "class", "yield", "async", "await", "match"}
+"""Without them nothing but values and functions of its own can be reached, wherever in the text they stand."""
+_SUSPICIOUS_BEGINNINGS = ("gi_", "ag_", "cr_", "tb_", "f_", "co_")
+"""Of attributes that lead from generators, errors and functions to frames."""
+_WORDS = re.compile(r"\w+")
 
 
 @lru_cache(maxsize=4096)
@@ -48,8 +47,11 @@ def leaves_nothing(source: str) -> bool:
     """Whether no later check in the same process can notice that this one ran; False where it cannot be told."""
     if len(source) > _LONGEST_CHARS:
         return False
-    # As Python reads names; a parser is some fifty times slower.
-    if not _SUSPICIOUS.search(source if source.isascii() else unicodedata.normalize("NFKC", source)):
+    # As Python reads names. A parser is many times slower than this.
+    text = source if source.isascii() else unicodedata.normalize("NFKC", source)
+    words = set(_WORDS.findall(text))
+    beginnings = any(word.startswith(_SUSPICIOUS_BEGINNINGS) for word in words)
+    if "__" not in text and not beginnings and words.isdisjoint(_SUSPICIOUS_WORDS):
         return True
     try:
         tree = ast.parse(source.strip())
