@@ -218,7 +218,12 @@ def main() -> None:
     if options.docker or options.without:
         if not root:
             ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        seccomp.Filter(denying(options.docker, set(options.without))).apply()
+        try:
+            seccomp.Filter(denying(options.docker, set(options.without))).apply()
+        except OSError:
+            # Where filters are lacking already there is none to take away.
+            if options.docker or "seccomp" not in options.without:
+                raise
     if options.docker and root:
         drop_capabilities()
     if options.user and root:
