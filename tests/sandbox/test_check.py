@@ -109,3 +109,34 @@ def test_expressions_are_evaluated_over_the_state(box: BlockingSandbox) -> None:
     assert [outcome.mutated for outcome in outcomes] == [False, False, False, True, False]
     assert outcomes[4].error is not None
     assert outcomes[4].error.startswith("SyntaxError")
+
+
+def test_checks_that_go_together_say_what_each_says_alone(box: BlockingSandbox) -> None:
+    sources = [
+        "def check_func(final_state):\n    return final_state['n'] == 1\n",
+        "def check_func(final_state):\n    final_state['n'] = 5\n    return True\n",
+        "def check_func(final_state):\n    return final_state['n'] == 1 and initial_state == {'n': 1, 'more': [1]}\n",
+        "def check_func(final_state):\n    initial_state['more'].append(2)\n    return final_state['missing']\n",
+        "def check_func(final_state):\n    return initial_state == {'n': 1, 'more': [1]}\n",
+        "def check_func(final_state):\n    return 'yes'\n",
+        "def check_func(final_state):\n    while True:\n        pass\n",
+        "def check_func(final_state):\n    return len([0] * (final_state['n'] << 40)) > 0\n",
+        "def check_func(final_state)\n    return True\n",
+        "import os\ndef check_func(final_state):\n    os._exit(3)\n",
+        "def check_func(final_state):\n    return final_state['n'] != 2\n",
+    ]
+    states = {"initial_state": {"n": 1, "more": [1]}, "final_state": {"n": 1}}
+    together = box.check(sources, **states)
+    assert together == tuple(box.check([source], **states)[0] for source in sources)
+    assert [outcome.value for outcome in together] == [True, True, True, None, True, None, None, None, None, None, True]
+    assert [outcome.mutated for outcome in together] == [False, True, *[False] * 9]
+
+
+def test_a_check_that_never_lets_go_costs_itself_only(box: BlockingSandbox) -> None:
+    stubborn = (
+        "def check_func(final_state):\n    while True:\n        try:\n            while True:\n                pass\n"
+        "        except BaseException:\n            pass\n"
+    )
+    fine = "def check_func(final_state):\n    return True\n"
+    outcomes = box.check([fine, stubborn, fine, fine], initial_state={}, final_state={})
+    assert [outcome.value for outcome in outcomes] == [True, None, True, True]

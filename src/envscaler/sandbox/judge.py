@@ -10,15 +10,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Literal, Self
 
+import msgspec
+
 from envscaler.canonical import to_json
 from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, Limits
 from envscaler.sandbox.inside.wire import Judge as JudgeRequest
-from envscaler.sandbox.inside.wire import Reply, utf8
-from envscaler.sandbox.session import death_fault, reply_fault
+from envscaler.sandbox.inside.wire import Judged, Reply, utf8
+from envscaler.sandbox.session import death_fault, reply_fault, shortened
 from envscaler.sandbox.traceless import leaves_nothing
 from envscaler.sandbox.worker import Worker, WorkerDied
 from envscaler.state import JsonValue, State
+
+_TOGETHER = 64
+"""Checks that one message carries at most."""
+_decode = msgspec.json.Decoder(list[Judged]).decode
 
 
 class Judge:
@@ -77,32 +83,50 @@ class Judge:
         self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
     ) -> tuple[CheckOutcome, ...]:
         outcomes: list[CheckOutcome] = []
-        deaths = 0
+        deaths = singly = 0
         while len(outcomes) < len(sources):
             if self._worker is None or self._worker.dead:
                 self.close()
                 self._worker = await self._fork()
             worker = self._worker
-            source = utf8(sources[len(outcomes)])
+            together = _harmless(sources[len(outcomes) :]) if len(outcomes) >= singly else 1
+            chosen = sources[len(outcomes) : len(outcomes) + max(1, together)]
+            texts = tuple(map(utf8, chosen))
             try:
-                reply = await worker.ask(JudgeRequest(worker.next_serial(), form, source, initial, final, clock))
+                reply = await worker.ask(JudgeRequest(worker.next_serial(), form, texts, initial, final, clock))
             except WorkerDied as death:
                 # A check that takes its worker with it must not take the checks after it.
+                if len(chosen) > 1:
+                    singly = len(outcomes) + len(chosen)
+                    continue
                 deaths += death.cause != "crowded"
                 if death.cause in ("cpu", "memory") or deaths == 2:
                     outcomes.append(CheckOutcome(None, str(death_fault(death, self._limits)), False))
                     deaths = 0
                 continue
             deaths = 0
-            outcomes.append(_judgement(reply, self._limits))
-            if not leaves_nothing(source):
+            outcomes += _judgements(reply, len(chosen), self._limits)
+            if not together:
                 self.close()
         if any(outcome.error is not None or outcome.mutated for outcome in outcomes):
             self.close()
         return tuple(outcomes)
 
 
-def _judgement(reply: Reply, limits: Limits) -> CheckOutcome:
-    if reply.kind == "ok" and reply.result in (b"true", b"false"):
-        return CheckOutcome(reply.result == b"true", None, reply.changed)
-    return CheckOutcome(None, str(reply_fault(reply, limits)) or "it gave no answer", reply.changed)
+def _harmless(sources: Sequence[str]) -> int:
+    """How many of the first ones can leave nothing behind, up to as many as go together."""
+    return next((place for place, source in enumerate(sources[:_TOGETHER]) if not leaves_nothing(source)), _TOGETHER)
+
+
+def _judgements(reply: Reply, count: int, limits: Limits) -> list[CheckOutcome]:
+    fault = str(reply_fault(reply, limits)) or "it gave no answer"
+    try:
+        judged = _decode(reply.result) if reply.kind == "ok" else []
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        judged, fault = [], "it gave no answer"
+    if len(judged) != count:
+        return [CheckOutcome(None, fault, False)] * count
+    return [
+        CheckOutcome(one.value, None if one.value is not None else shortened(one.error, limits), one.mutated)
+        for one in judged
+    ]

@@ -191,7 +191,7 @@ class Session:
                 result = _received(reply.result, self._host.limits.max_output_bytes)
             except NotJson as error:
                 self._drop()
-                message = _shortened(str(error), self._host.limits)
+                message = shortened(str(error), self._host.limits)
                 return self._failed(ToolFault("not_json", "NotJson", message), clock)
             self._log.append(LoggedCall(self._index, clock, name, text, reply.digest, True))
             changed = reply.digest != self._digest
@@ -360,7 +360,7 @@ class Session:
                     if isinstance(state, dict):
                         return state
                 except NotJson as error:
-                    fault = _shortened(str(error), self._host.limits)
+                    fault = shortened(str(error), self._host.limits)
             self._drop()
             raise WorkerLost(f"the state cannot be read: {fault}")
         raise WorkerLost("the worker dies when its state is read")
@@ -440,10 +440,11 @@ def _received(text: bytes, limit: int) -> JsonValue:
 def reply_fault(reply: Reply, limits: Limits) -> ToolFault:
     """What a reply that has no result says of a call."""
     kind = "raised" if reply.kind == "ok" else reply.kind
-    return ToolFault(kind, reply.type, _shortened(reply.message, limits))
+    return ToolFault(kind, reply.type, shortened(reply.message, limits))
 
 
-def _shortened(message: str, limits: Limits) -> str:
+def shortened(message: str, limits: Limits) -> str:
+    """A message as long as the limits let one be, whoever sent it."""
     longest = limits.max_message_chars
     return message if len(message) <= longest else message[: longest - 1] + "…"
 

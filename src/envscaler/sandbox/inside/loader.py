@@ -10,6 +10,7 @@ import builtins
 import sys
 import types
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from envscaler.canonical import JsonValue
@@ -94,7 +95,7 @@ def tools_of(cls: type) -> dict[str, Any]:
 def check_value(source: str, initial_state: JsonValue, final_state: JsonValue) -> object:
     """What the `check_func` that `source` defines says of `final_state`; it sees the global `initial_state`."""
     namespace: dict[str, Any] = {"__name__": "check", "__builtins__": builtins, "initial_state": initial_state}
-    exec(compile(source, FILE_NAME, "exec", dont_inherit=True), namespace)  # noqa: S102 - the loader
+    exec(_compiled(source, "exec"), namespace)  # noqa: S102 - the loader
     check = namespace.get("check_func")
     if not callable(check):
         raise NoSuchName("the source defines no check_func")
@@ -103,8 +104,13 @@ def check_value(source: str, initial_state: JsonValue, final_state: JsonValue) -
 
 def expression_value(source: str, state: JsonValue) -> object:
     """The value of a Python expression over the name `state`."""
-    code = compile(source.strip(), FILE_NAME, "eval", dont_inherit=True)
-    return eval(code, {"__name__": "check", "__builtins__": builtins, "state": state})  # noqa: S307 - the loader
+    return eval(_compiled(source.strip(), "eval"), {"__name__": "check", "__builtins__": builtins, "state": state})  # noqa: S307 - the loader
+
+
+@lru_cache(maxsize=1024)
+def _compiled(source: str, mode: str) -> types.CodeType:
+    code: types.CodeType = compile(source, FILE_NAME, mode, dont_inherit=True)
+    return code
 
 
 def line_of(error: BaseException) -> int:

@@ -68,11 +68,14 @@ class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
 
 
 class Judge(msgspec.Struct, frozen=True, array_like=True, tag="judge"):
-    """Run one check function, or evaluate one expression, over a state."""
+    """Run check functions, or evaluate expressions, over a state; `Reply.result` is the JSON text of one `Judged` each.
+
+    Several go together only where none can leave anything behind.
+    """
 
     serial: int
     form: Literal["function", "expression"]
-    source: str
+    sources: tuple[str, ...]
     initial: bytes
     final: bytes
     clock_us: int
@@ -100,6 +103,16 @@ class Reply(msgspec.Struct, frozen=True, array_like=True):
     """Line of the program at which it failed; 0 when unknown."""
     usable: bool = True
     """False when the worker could not put the state back by itself and has to be replaced."""
+
+
+class Judged(msgspec.Struct, frozen=True, array_like=True):
+    """What one check function, or one expression, said."""
+
+    value: bool | None
+    """None when it gave no `bool`."""
+    error: str = ""
+    """Why it gave none."""
+    mutated: bool = False
 
 
 # -- to the zygote and back ---------------------------------------------------------------------------------

@@ -10,11 +10,12 @@ import signal
 import socket
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import NoReturn
 
 import msgspec
 
-from envscaler.canonical import JsonValue, canonical, encode, from_json
+from envscaler.canonical import JsonValue, canonical_text, from_json, json_text_of
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside import loader
 from envscaler.sandbox.inside.instance import FailureKind, Instance, clean, failure_kind, message_of
@@ -23,6 +24,7 @@ from envscaler.sandbox.inside.wire import (
     Build,
     Call,
     Judge,
+    Judged,
     Leave,
     Message,
     Read,
@@ -79,8 +81,22 @@ class Worker:
         if isinstance(request, Read):
             read = self._instances[request.slot]
             return self._guarded(request.serial, lambda: read.read(request), read)
-        self._virtual.begin(0, 0, request.clock_us)
-        return self._guarded(request.serial, lambda: _judged(request))
+        return self._judged(request)
+
+    def _judged(self, request: Judge) -> Reply:
+        states = _States(request)
+        judged = []
+        for source in request.sources:
+            self._virtual.begin(0, 0, request.clock_us)
+            reply = self._guarded(request.serial, partial(_said, request, source, states))
+            if reply.kind == "ok":
+                judged.append(Judged(reply.result == b"true", mutated=reply.changed))
+                continue
+            states.forget()  # what it did to them before it failed nobody has looked at
+            judged.append(
+                Judged(None, f"{reply.type}: {reply.message}" if reply.message else reply.type, reply.changed)
+            )
+        return Reply(serial=request.serial, result=msgspec.json.encode(judged))
 
     # -- deadlines and failures -----------------------------------------------------------------------------
 
@@ -140,28 +156,50 @@ class Worker:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _judged(request: Judge) -> Reply:
-    final, initial = from_json(request.final), from_json(request.initial)
+class _States:
+    """The two states of a request as values, decoded again only after something wrote to them."""
+
+    def __init__(self, request: Judge) -> None:
+        self._texts = (request.initial, request.final)
+        self._values: tuple[JsonValue, JsonValue] | None = None
+
+    def values(self) -> tuple[JsonValue, JsonValue]:
+        """The initial and the final one."""
+        if self._values is None:
+            initial, final = self._texts
+            self._values = from_json(initial), from_json(final)
+        return self._values
+
+    def mutated(self) -> bool:
+        """Whether one of them is not what it was any more."""
+        if self._values is None or all(map(_still, self._values, self._texts)):
+            return False
+        self.forget()
+        return True
+
+    def forget(self) -> None:
+        """Decode them anew for the next one."""
+        self._values = None
+
+
+def _said(request: Judge, source: str, states: _States) -> Reply:
+    initial, final = states.values()
     if request.form == "function":
-        value = loader.check_value(request.source, initial, final)
+        value = loader.check_value(source, initial, final)
     else:
-        value = loader.expression_value(request.source, final)
-    mutated = not (_still(final, request.final) and _still(initial, request.initial))
+        value = loader.expression_value(source, final)
+    mutated = states.mutated()
     if type(value) is not bool:
-        return Reply(
-            serial=request.serial,
-            kind="not_json",
-            type="TypeError",
-            message=f"it returned {type(value).__name__}, not a bool",
-            changed=mutated,
-        )
+        text = clean(f"it returned {type(value).__name__}, not a bool", 200)
+        return Reply(serial=request.serial, kind="not_json", type="TypeError", message=text, changed=mutated)
     return Reply(serial=request.serial, result=b"true" if value else b"false", changed=mutated)
 
 
 def _still(value: JsonValue, text: bytes) -> bool:
     """Whether `value` is what was decoded from `text`."""
     try:
-        return encode(canonical(value)) == encode(from_json(text))
+        # Written by the same encoder, as a rule; else compared in the canonical form.
+        return json_text_of(value) == text or canonical_text(value) == canonical_text(from_json(text))
     except NotJson:
         return False
 
