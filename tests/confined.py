@@ -216,13 +216,13 @@ def main() -> None:
         environment |= {"HYPOTHESIS_STORAGE_DIRECTORY": f"{home}/hypothesis"}
         os.umask(0o022)
     if options.docker or options.without:
-        if not root:
-            ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        # Without it only who may administer the system may filter itself, which a container's root may not.
+        ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         try:
             seccomp.Filter(denying(options.docker, set(options.without))).apply()
-        except OSError:
+        except OSError as error:
             # Where filters are lacking already there is none to take away.
-            if options.docker or "seccomp" not in options.without:
+            if error.errno != errno.EINVAL or options.docker or "seccomp" not in options.without:
                 raise
     if options.docker and root:
         drop_capabilities()
