@@ -60,15 +60,16 @@ class Worker:
 
     def serve(self) -> None:
         """Answer requests until the parent is gone."""
-        signal.signal(signal.SIGPROF, self._interrupt)
+        signal.signal(signal.SIGPROF, self.interrupt)
         while (body := receive(self._sock)) is not None:
             message = _decode_message(body)
             if isinstance(message, Leave):
                 self._instances.pop(message.slot, None)
             else:
-                self._sock.sendall(framed(self._answer(message)))
+                self._sock.sendall(framed(self.answer(message)))
 
-    def _answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Reply:
+        """Carry out one request."""
         if isinstance(request, Call):
             instance = self._instances[request.slot]
             cpu_s = self._settings.cpu_s * (2 if request.again else 1)
@@ -120,7 +121,8 @@ class Worker:
             signal.setitimer(signal.ITIMER_PROF, 0)
             return self._failure(serial, error, instance)
 
-    def _interrupt(self, *_: object) -> None:
+    def interrupt(self, *_: object) -> None:
+        """What SIGPROF does: end the running call."""
         if self._running:
             self._interrupted = True
             raise Interrupted

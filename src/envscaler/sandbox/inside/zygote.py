@@ -21,7 +21,7 @@ from typing import NoReturn
 
 import msgspec
 
-from envscaler.sandbox.inside import loader, virtual, worker, zones
+from envscaler.sandbox.inside import loader, settling, virtual, worker, zones
 from envscaler.sandbox.inside.hardening import Hardening
 from envscaler.sandbox.inside.instance import clean
 from envscaler.sandbox.inside.wire import Fork, Forked, Load, Loaded, Order, Ready, Settings, framed, receive
@@ -61,6 +61,10 @@ class Zygote:
         self._children: set[int] = set()
         self._ending: set[int] = set()
         virtual.install(self._virtual)
+
+    def settle(self) -> None:
+        """Have workers copy little of this process's memory."""
+        settling.settle(self._settings, self._virtual)
 
     def serve(self) -> NoReturn:
         """Work until the parent is gone."""
@@ -254,6 +258,5 @@ def main(control_fd: int, settings: str) -> NoReturn:
     os.chdir("/")
     gc.disable()
     zygote = Zygote(socket.socket(fileno=control_fd), msgspec.json.decode(settings, type=Settings))
-    gc.collect()
-    gc.freeze()
+    zygote.settle()
     zygote.serve()
