@@ -170,3 +170,27 @@ def test_any_text_is_judged(text: str) -> None:
 @pytest.mark.parametrize("text", ["-" * 19_999 + "1", "(" * 9_999, "a" + "[0]" * 6_600, "x" * 30_000, "import " * 999])
 def test_texts_that_overwhelm_parsers_are_judged(text: str) -> None:
     assert leaves_nothing(text) in (True, False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "final_state['names'] = tuple(final_state['names'])",
+        "final_state['rows'] = dict(reversed(final_state['rows'].items()))",
+        "final_state['numbers'] = {int(key): value for key, value in final_state['numbers'].items()}",
+        "initial_state['names'] = tuple(initial_state['names'])",
+        "final_state['rows']['a'], final_state['rows']['b'] = final_state['rows']['b'], final_state['rows']['a']",
+    ],
+)
+def test_a_change_that_json_does_not_show_meets_no_other_check_either(guarded: BlockingSandbox, change: str) -> None:
+    state = {"names": ["x"], "rows": {"a": 1, "b": True}, "numbers": {"1": 2}}
+    changing = f"def check_func(final_state):\n    {change}\n    return True\n"
+    looking = (
+        "def check_func(final_state):\n"
+        "    expected = {'names': ['x'], 'rows': {'a': 1, 'b': True}, 'numbers': {'1': 2}}\n"
+        "    equal = final_state == expected == initial_state\n"
+        "    return equal and str(final_state) == str(expected) == str(initial_state)\n"
+    )
+    assert leaves_nothing(changing)
+    outcomes = guarded.check([looking, changing, looking, looking], initial_state=state, final_state=state)
+    assert [outcome.value for outcome in outcomes] == [True] * 4

@@ -164,6 +164,7 @@ class _States:
     def __init__(self, request: Judge) -> None:
         self._texts = (request.initial, request.final)
         self._values: tuple[JsonValue, JsonValue] | None = None
+        self._untouched: tuple[JsonValue, JsonValue] | None = None
 
     def values(self) -> tuple[JsonValue, JsonValue]:
         """The initial and the final one."""
@@ -174,10 +175,14 @@ class _States:
 
     def mutated(self) -> bool:
         """Whether one of them is not what it was any more."""
-        if self._values is None or all(map(_still, self._values, self._texts)):
+        if self._values is None:
             return False
-        self.forget()
-        return True
+        mutated = not all(map(_still, self._values, self._texts))
+        # A tuple in the place of a list is the same JSON, and no less another value to the next check.
+        self._untouched = self._untouched or (from_json(self._texts[0]), from_json(self._texts[1]))
+        if mutated or self._values != self._untouched or list(map(json_text_of, self._values)) != list(self._texts):
+            self.forget()
+        return mutated
 
     def forget(self) -> None:
         """Decode them anew for the next one."""
