@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -56,6 +57,7 @@ class Library:
         self._scenarios: dict[str, tuple[Scenario, ...]] = {}
         self._reset_checks = ResetChecks()
         self._sandbox: BlockingSandbox | None = None
+        self._opening = threading.Lock()
         self._homes: Homes | None = None
         self._finalizer: weakref.finalize[[], Library] | None = None
 
@@ -178,11 +180,12 @@ class Library:
         return f"Library({str(self.path)!r})"
 
     def _sandbox_for(self, skeleton: EnvSkeleton, scenario: Scenario) -> BlockingSandbox:
-        if self._sandbox is None:
-            self._sandbox = BlockingSandbox(isolation=self.isolation)
-            self._finalizer = weakref.finalize(self, self._sandbox.close)
-            # At exit the workers end by themselves, and the interpreter starts no thread any more to wait for them.
-            self._finalizer.atexit = False
+        with self._opening:
+            if self._sandbox is None:
+                self._sandbox = BlockingSandbox(isolation=self.isolation)
+                self._finalizer = weakref.finalize(self, self._sandbox.close)
+                # At exit the workers end by themselves, and no thread can be started any more to wait for them.
+                self._finalizer.atexit = False
         if self.isolation in ("shared", "in-process"):
             self._sandbox.run(lambda sandbox: self._settled(skeleton, scenario, sandbox))
         return self._sandbox

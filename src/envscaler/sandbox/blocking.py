@@ -6,6 +6,7 @@ They run the asynchronous ones on an event loop in a thread of their own.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
@@ -34,12 +35,22 @@ class _LoopThread:
     """An event loop in a daemon thread."""
 
     def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._stopped = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="envscaler-sandbox", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, ValueT]) -> ValueT:
-        """Run `work` there and wait for it; an interruption here cancels it there."""
+        """Run `work` there and wait for it; an interruption here cancels it there.
+
+        Raises:
+            SandboxError: where it could only wait for ever.
+        """
+        reason = self._why_not()
+        if reason is not None:
+            work.close()
+            raise SandboxError(reason)
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -47,12 +58,31 @@ class _LoopThread:
             future.cancel()
             raise
 
-    def stop(self) -> None:
-        """End the loop and the thread."""
-        self.run(self._loop.shutdown_default_executor())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+    def _why_not(self) -> str | None:
+        if self._pid != os.getpid():
+            return "the sandbox was opened before this process was forked; open one in this process"
+        return "the sandbox is closed" if self._stopped else None
+
+    def stop(self, last: Coroutine[Any, Any, None]) -> None:
+        """Run `last`, then end the loop and the thread."""
+        if self._why_not() is not None:
+            last.close()
+            return
+        self._stopped = True
+        if threading.current_thread() is self._thread:
+            # The collector came by here, and what it collects closes its sandbox: nobody may wait for himself.
+            self._loop.create_task(self._ending(last))
+            return
+        asyncio.run_coroutine_threadsafe(self._ending(last), self._loop)
         self._thread.join()
         self._loop.close()
+
+    async def _ending(self, last: Coroutine[Any, Any, None]) -> None:
+        try:
+            await last
+            await self._loop.shutdown_default_executor()
+        finally:
+            self._loop.stop()
 
 
 class BlockingSession:
@@ -95,13 +125,16 @@ class BlockingSession:
     def _run(self, work: Coroutine[Any, Any, ValueT]) -> ValueT:
         if not self._session.in_process:
             return self._thread.run(work)
+        if self._session.busy:
+            work.close()
+            raise SandboxError("another thread is using the session")
         # Nothing there ever waits, so that the first step is the last; a switch of threads costs more than the call.
         try:
             work.send(None)
         except StopIteration as done:
             return cast(ValueT, done.value)
         work.close()
-        raise SandboxError("the session is being used by somebody else")
+        raise AssertionError("a session in this process waits")
 
 
 class BlockingSandbox:
@@ -161,8 +194,7 @@ class BlockingSandbox:
             sandbox, self._sandbox = self._sandbox, None
             thread, self._thread = self._thread, None
         if sandbox is not None and thread is not None:
-            thread.run(sandbox.aclose())
-            thread.stop()
+            thread.stop(sandbox.aclose())
 
     def _started(self) -> tuple[Sandbox, _LoopThread]:
         with self._lock:
@@ -172,7 +204,7 @@ class BlockingSandbox:
                 try:
                     thread.run(sandbox.__aenter__())
                 except BaseException:
-                    thread.stop()
+                    thread.stop(sandbox.aclose())
                     raise
                 self._sandbox, self._thread = sandbox, thread
             return self._sandbox, self._thread

@@ -62,6 +62,7 @@ class Nursery:
         self._control: Channel | None = None
         self._loaded: set[str] = set()
         self._unreaped: list[int] = []
+        self._closed = False
         self.isolation = IsolationReport("portable", ("not started",))
 
     async def start(self) -> None:
@@ -120,6 +121,7 @@ class Nursery:
     async def close(self) -> None:
         """End the zygote and all its workers; idempotent."""
         async with self._lock:
+            self._closed = True
             await self._discard()
 
     # -- with the lock held ---------------------------------------------------------------------------------
@@ -128,6 +130,8 @@ class Nursery:
         if self._control is not None and not self._control.closed:
             self._flush()
             return self._control
+        if self._closed:
+            raise SandboxError("the sandbox is closed")
         await self._discard()
         try:
             process, ours = _spawn(self._limits)

@@ -64,7 +64,7 @@ class Sandbox:
         self._next_nursery = 0
         self.fleet = Fleet(self.limits)
         """Which workers are alive."""
-        self._pool = Pool(lambda program: self._fork(program, SharedWorker))
+        self._pool = Pool(lambda program: self._fork(program, SharedWorker), self.fleet.max_live)
         self._homes: dict[str, tuple[Home, types.CodeType | None]] = {}
         """By digest of the program; each in a process of its own where nothing is said."""
         self._judges: list[Judge] = []

@@ -21,6 +21,7 @@ from envscaler.sandbox.contract import Arguments, Limits, Outcome, Program, Snap
 from envscaler.sandbox.in_process import InProcess
 from envscaler.sandbox.inside.wire import Build, Call, Read, Reply, Request, utf8
 from envscaler.sandbox.nursery import program_fault
+from envscaler.sandbox.sharing import SharedWorker
 from envscaler.sandbox.worker import Worker, WorkerDied
 from envscaler.state import JsonValue, State, canonical
 
@@ -132,6 +133,11 @@ class Session:
         return place if isinstance(place, Worker) and not place.dead else None
 
     @property
+    def busy(self) -> bool:
+        """Whether it is doing something for somebody."""
+        return self._lock.locked()
+
+    @property
     def in_process(self) -> bool:
         """Whether its instance is in this process, where nothing is waited for."""
         return isinstance(self._place, InProcess)
@@ -168,16 +174,21 @@ class Session:
                 request = Call(place.next_serial(), self._index, clock, name, text, slot=self._slot)
                 try:
                     reply = await place.ask(request)
-                    break
+                    if not (reply.kind == "timeout" and isinstance(place, SharedWorker)):
+                        break
+                    # What others left to be cleared away may have taken the time.
+                    self._alone = True
+                    self._drop()
                 except WorkerDied as death:
                     self._drop()
-                    deaths += self._counted(death)
+                    mine = self._is_mine(death, place)
+                    deaths += mine
                     # Time by the wall passes on a loaded machine too, and anything may kill a process; twice is the
                     # tool's doing. CPU time, and memory that nobody else takes, are the tool's own.
-                    if death.cause in ("cpu", "memory") or deaths == 2:
+                    if mine and (death.cause in ("cpu", "memory") or deaths == 2):
                         return self._failed(death_fault(death, self._host.limits), clock)
                 except BaseException:
-                    self._drop()
+                    self._drop_if_dead()
                     raise
             if reply.kind != "ok":
                 if reply.usable:
@@ -226,7 +237,7 @@ class Session:
             self._require_open()
             before = (self._beginning, self._log, self._clock_us, self._index)
             self._beginning, self._log = beginning, []
-            if fresh:
+            if fresh or isinstance(self._place, SharedWorker):
                 self._leave()
             else:
                 self._spare, self._place = self._place, None
@@ -256,8 +267,12 @@ class Session:
 
     def release(self) -> Worker | None:
         """Give up the worker, if it is alive, for another session of the same program."""
-        worker, self._place = self.worker, None
-        return worker
+        place, self._place = self._place, None
+        if isinstance(place, Worker) and not isinstance(place, SharedWorker) and not place.dead:
+            return place
+        if place is not None:
+            place.leave(self._slot)
+        return None
 
     async def close(self) -> None:
         """End the worker; idempotent."""
@@ -289,7 +304,7 @@ class Session:
                 spare.kill()
                 raise
             else:
-                self._place, self._slot = spare, 0
+                self._take_place(spare, 0)
                 return built
         deaths = 0
         while True:
@@ -297,8 +312,9 @@ class Session:
             try:
                 built = await build(place, slot)
             except WorkerDied as death:
-                deaths += self._counted(death)
-                if deaths < _REBUILDS and death.cause not in ("cpu", "memory"):
+                mine = self._is_mine(death, place)
+                deaths += mine
+                if not mine or (deaths < _REBUILDS and death.cause not in ("cpu", "memory")):
                     continue
                 fault = death_fault(death, self._host.limits)
                 if again:
@@ -308,18 +324,24 @@ class Session:
                 place.rest()
                 place.leave(slot)
                 raise
-            if self.closed:
-                place.rest()
-                place.leave(slot)  # closed while it was waiting for its worker
-                self._require_open()
-            self._place, self._slot = place, slot
+            self._take_place(place, slot)
             return built
+
+    def _take_place(self, place: Place, slot: int) -> None:
+        if self.closed:
+            place.rest()
+            place.leave(slot)  # closed while it was waiting for its worker
+            self._require_open()
+        self._place, self._slot = place, slot
 
     async def _begin(self, place: Place, slot: int) -> tuple[str, int]:
         start = self._beginning
         reply = await place.ask(
             Build(place.next_serial(), self.program.class_name, start.state, start.seed, start.clock_us, slot)
         )
+        if reply.kind == "timeout" and isinstance(place, SharedWorker):
+            place.kill()
+            raise WorkerDied("ended")  # as in `call`
         if reply.kind != "ok":
             fault = reply_fault(reply, self._host.limits)
             raise ProgramError(program_fault(fault.type, fault.message, reply.line))
@@ -336,6 +358,9 @@ class Session:
             )
             digest = reply.digest
             if (reply.kind == "ok") != logged.succeeded or not reply.usable or digest != logged.digest:
+                if isinstance(place, SharedWorker):
+                    place.kill()
+                    raise WorkerDied("ended")  # alone it may still do
                 raise WorkerLost(f"call {logged.index} ({logged.name}) did not do again what it had done before")
         if digest != self._digest:
             raise WorkerLost("the program was not built again as it had been before")
@@ -348,10 +373,10 @@ class Session:
                 reply = await place.ask(Read(place.next_serial(), self._slot))
             except WorkerDied as death:
                 self._drop()
-                deaths += self._counted(death)
+                deaths += self._is_mine(death, place)
                 continue
             except BaseException:
-                self._drop()
+                self._drop_if_dead()
                 raise
             fault = str(reply_fault(reply, self._host.limits))
             if reply.kind == "ok":
@@ -368,11 +393,17 @@ class Session:
     def _turn(self) -> _Turn:
         return _Turn(self)
 
-    def _counted(self, death: WorkerDied) -> bool:
-        """Whether a death may have been this session's doing."""
-        mine = death.cause != "crowded"
-        self._alone = self._alone or mine
-        return mine
+    def _is_mine(self, death: WorkerDied, place: Place) -> bool:
+        """Whether a death is this session's doing, as far as is known; where others were in it, it tries alone."""
+        if death.cause == "crowded":
+            return False
+        self._alone = True
+        return not isinstance(place, SharedWorker)
+
+    def _drop_if_dead(self) -> None:
+        # Who is cancelled before its request was sent, in a worker that others use, has done it no harm.
+        if self._place is None or self._place.dead:
+            self._drop()
 
     def _drop(self) -> None:
         """Give up the worker, which is not to be trusted any more."""

@@ -19,6 +19,8 @@ from envscaler.sandbox.worker import Reaper, Worker, WorkerDied
 
 SESSIONS_IN_ONE = 256
 """From so many on, one more process is started for the next."""
+BUILDS_IN_ONE = 2_000
+"""After so many a process takes no more: what sessions leave behind in an interpreter adds up."""
 _EMPTY = 16
 """Processes without a session that are kept for the next one."""
 
@@ -36,6 +38,11 @@ class SharedWorker(Worker):
         self._slot = 0
         self._left: list[int] = []
         """Slots given up while it was at work."""
+
+    @property
+    def retired(self) -> bool:
+        """Whether it has had its share of sessions."""
+        return self._slot >= BUILDS_IN_ONE
 
     def enter(self) -> int:
         """A slot for one more instance."""
@@ -72,14 +79,18 @@ class SharedWorker(Worker):
 
 
 class Pool:
-    """The shared workers of a sandbox."""
+    """The shared workers of a sandbox.
 
-    def __init__(self, fork: Callable[[Program], Awaitable[SharedWorker]]) -> None:
+    Args:
+        most_live: how many workers may be alive at all.
+    """
+
+    def __init__(self, fork: Callable[[Program], Awaitable[SharedWorker]], most_live: int) -> None:
         self._fork = fork
         self._forking = asyncio.Lock()
         self._workers: dict[str, list[SharedWorker]] = {}
         self._empty: OrderedDict[SharedWorker, None] = OrderedDict()
-        self._cores = usable_cores()
+        self._side_by_side = min(usable_cores(), most_live)
 
     async def place_for(self, program: Program) -> tuple[SharedWorker, int]:
         """A worker that is taken, and the slot in it for one more instance of `program`.
@@ -98,21 +109,30 @@ class Pool:
                 else:
                     worker = await self._fork(program)
                     worker.emptied = self._emptied
+                    self._forget_dead()
                     self._workers.setdefault(program.digest, []).append(worker)
         self._empty.pop(worker, None)
         return worker, worker.enter()
 
     def _roomiest(self, program: Program) -> SharedWorker | None:
         """The worker for one more session; None where there should be one more worker."""
-        alive = [worker for worker in self._workers.get(program.digest, ()) if not worker.dead]
-        self._workers[program.digest] = alive
-        roomiest = min(alive, key=lambda worker: worker.sessions, default=None)
+        usable = [one for one in self._workers.get(program.digest, ()) if not one.dead and not one.retired]
+        roomiest = min(usable, key=lambda worker: worker.sessions, default=None)
         if roomiest is None:
             return None
-        most = 1 if len(alive) < self._cores else SESSIONS_IN_ONE
+        most = 1 if len(usable) < self._side_by_side else SESSIONS_IN_ONE
         return roomiest if roomiest.sessions < most else None
 
+    def _forget_dead(self) -> None:
+        for digest, workers in tuple(self._workers.items()):
+            self._workers[digest] = [worker for worker in workers if not worker.dead]
+            if not self._workers[digest]:
+                del self._workers[digest]
+
     def _emptied(self, worker: SharedWorker) -> None:
+        if worker.retired:
+            worker.kill()
+            return
         self._empty[worker] = None
         if len(self._empty) > _EMPTY:
             oldest, _ = self._empty.popitem(last=False)

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import msgspec
 
-from envscaler.canonical import JsonValue, canonical_text, from_json, json_text_of
+from envscaler.canonical import JsonValue, canonical_text, from_json, to_json
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside import loader
 from envscaler.sandbox.inside.instance import FailureKind, Instance, clean, failure_kind, message_of
@@ -85,18 +85,13 @@ class Worker:
         return self._judged(request)
 
     def _judged(self, request: Judge) -> Reply:
-        states = _States(request)
         judged = []
         for source in request.sources:
             self._virtual.begin(0, 0, request.clock_us)
-            reply = self._guarded(request.serial, partial(_said, request, source, states))
-            if reply.kind == "ok":
-                judged.append(Judged(reply.result == b"true", mutated=reply.changed))
-                continue
-            states.forget()  # what it did to them before it failed nobody has looked at
-            judged.append(
-                Judged(None, f"{reply.type}: {reply.message}" if reply.message else reply.type, reply.changed)
-            )
+            reply = self._guarded(request.serial, partial(_said, request, source))
+            value = reply.result == b"true" if reply.kind == "ok" else None
+            reason = f"{reply.type}: {reply.message}" if reply.message else reply.type
+            judged.append(Judged(value, reason if value is None else "", reply.changed))
         return Reply(serial=request.serial, result=msgspec.json.encode(judged))
 
     # -- deadlines and failures -----------------------------------------------------------------------------
@@ -158,44 +153,14 @@ class Worker:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-class _States:
-    """The two states of a request as values, decoded again only after something wrote to them."""
-
-    def __init__(self, request: Judge) -> None:
-        self._texts = (request.initial, request.final)
-        self._values: tuple[JsonValue, JsonValue] | None = None
-        self._untouched: tuple[JsonValue, JsonValue] | None = None
-
-    def values(self) -> tuple[JsonValue, JsonValue]:
-        """The initial and the final one."""
-        if self._values is None:
-            initial, final = self._texts
-            self._values = from_json(initial), from_json(final)
-        return self._values
-
-    def mutated(self) -> bool:
-        """Whether one of them is not what it was any more."""
-        if self._values is None:
-            return False
-        mutated = not all(map(_still, self._values, self._texts))
-        # A tuple in the place of a list is the same JSON, and no less another value to the next check.
-        self._untouched = self._untouched or (from_json(self._texts[0]), from_json(self._texts[1]))
-        if mutated or self._values != self._untouched or list(map(json_text_of, self._values)) != list(self._texts):
-            self.forget()
-        return mutated
-
-    def forget(self) -> None:
-        """Decode them anew for the next one."""
-        self._values = None
-
-
-def _said(request: Judge, source: str, states: _States) -> Reply:
-    initial, final = states.values()
+def _said(request: Judge, source: str) -> Reply:
+    # Decoded for each: another order of keys, or one part in two places, is enough to lead the next one astray.
+    initial, final = from_json(request.initial), from_json(request.final)
     if request.form == "function":
         value = loader.check_value(source, initial, final)
     else:
         value = loader.expression_value(source, final)
-    mutated = states.mutated()
+    mutated = not (_still(final, request.final) and _still(initial, request.initial))
     if type(value) is not bool:
         text = clean(f"it returned {type(value).__name__}, not a bool", 200)
         return Reply(serial=request.serial, kind="not_json", type="TypeError", message=text, changed=mutated)
@@ -203,10 +168,10 @@ def _said(request: Judge, source: str, states: _States) -> Reply:
 
 
 def _still(value: JsonValue, text: bytes) -> bool:
-    """Whether `value` is what was decoded from `text`."""
+    """Whether `value` says what was decoded from `text`."""
     try:
-        # Written by the same encoder, as a rule; else compared in the canonical form.
-        return json_text_of(value) == text or canonical_text(value) == canonical_text(from_json(text))
+        # The same encoder has written it, as a rule; else the canonical forms are compared.
+        return to_json(value) == text or canonical_text(value) == canonical_text(from_json(text))
     except NotJson:
         return False
 
