@@ -11,6 +11,7 @@ from env.lending import SOURCE, scenario, skeleton
 
 from envscaler.canonical import from_json
 from envscaler.env import Homes, open_library
+from envscaler.env.conformance import compared
 from envscaler.models import ModelSettings, open_models
 from envscaler.roles.role import Prompts
 from envscaler.sandbox import BlockingSandbox, Limits, Program, Sandbox
@@ -81,6 +82,41 @@ async def test_a_program_that_breaks_the_contract_stays_apart_and_is_told_why(sa
     assert "query_writes" in homes.apart["lending-desk"]
     session = await sandbox.open(Program(source=desk.source, class_name=desk.class_name), {})
     assert session.worker is not None
+
+
+@pytest.mark.parametrize(
+    ("hidden", "said"),
+    [
+        ("import os\n        os.environ['LENT'] = 'x'", "imports os"),
+        ("import string\n        string.lent = 1", "something of string"),
+    ],
+)
+async def test_a_program_whose_text_shows_a_way_out_stays_apart(sandbox: Sandbox, hidden: str, said: str) -> None:
+    desk = skeleton(SOURCE.replace("        config = init", f"        {hidden}\n        config = init"))
+    homes = Homes(sandbox, "shared")
+    await homes.settle(desk, scenario(desk))
+    assert said in homes.apart["lending-desk"]
+
+
+async def test_a_program_that_cannot_be_played_again_stays_apart(sandbox: Sandbox) -> None:
+    desk = skeleton(
+        SOURCE.replace("import Any", "import Any, no_type_check").replace(
+            "        self.next_loan: int",
+            "        import os\n        self.pid = os.getpid()\n        self.next_loan: int",
+        )
+    )
+    homes = Homes(sandbox, "shared")
+    await homes.settle(desk, scenario(desk))
+    assert "lending-desk" in homes.apart
+
+
+async def test_what_was_only_tried_settles_nobody(sandbox: Sandbox) -> None:
+    desk = skeleton()
+    assert await compared(desk, scenario(desk), sandbox, "shared") is None
+    session = await sandbox.open(Program(source=desk.source, class_name=desk.class_name), {})
+    other = await sandbox.open(Program(source=desk.source, class_name=desk.class_name), {})
+    third = await sandbox.open(Program(source=desk.source, class_name=desk.class_name), {})
+    assert len({session.worker, other.worker, third.worker}) == 3
 
 
 async def test_what_the_generator_writes_again_may_run_in_this_process_and_nothing_else(

@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from env.lending import scenario, skeleton
 
 from envscaler.env import Library, open_library
-from envscaler.errors import StoreError, UsageError
+from envscaler.errors import SandboxError, StoreError, UsageError
 from envscaler.messages import ToolCall
+from envscaler.sandbox import BlockingSandbox, Sandbox
 from envscaler.store import LibraryStore
 
 
@@ -89,3 +93,47 @@ def test_environment_outlives_the_variable_that_held_its_library(folder: Path) -
     observation, *_ = env.step(ToolCall(name="lend_book", arguments={"book_id": "B1", "member": "Ann"}))
     assert "L1" in observation
     env.close()
+
+
+def test_threads_that_make_environments_at_once_share_one_sandbox(folder: Path) -> None:
+    with open_library(folder) as library, ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda _: library.make("lending-desk"), range(8)))
+        assert len({id(env._sandbox) for env in made}) == 1
+
+
+def test_what_is_closed_says_so_instead_of_waiting(folder: Path) -> None:
+    library = open_library(folder)
+    env = library.make("lending-desk")
+    env.reset()
+    library.close()
+    with pytest.raises(SandboxError, match="closed"):
+        env.state()
+    env.close()
+
+
+def test_what_was_opened_before_a_fork_says_so_instead_of_waiting(folder: Path) -> None:
+    with open_library(folder) as library:
+        env = library.make("lending-desk")
+        env.reset()
+        child = os.fork()
+        if child == 0:
+            try:
+                env.reset()
+            except SandboxError as error:
+                os._exit(0 if "forked" in str(error) else 2)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert env.state()
+
+
+def test_a_sandbox_that_is_closed_in_its_own_thread_does_not_wait_for_itself() -> None:
+    sandbox = BlockingSandbox()
+    ended = threading.Event()
+
+    async def close(_: Sandbox) -> None:
+        sandbox.close()
+        asyncio.get_running_loop().call_soon(ended.set)
+
+    sandbox.run(close)
+    assert ended.wait(30)

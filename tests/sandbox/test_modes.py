@@ -12,12 +12,13 @@ from typing import Any, get_args
 
 import pytest
 
-from envscaler.errors import NotHardened, ProgramError
+from envscaler.errors import NotHardened, ProgramError, SandboxError
 from envscaler.sandbox import Home, IsolationReport, Limits, Outcome, Program, Sandbox, Session
 from envscaler.sandbox.nursery import Nursery
 from envscaler.sandbox.sharing import SESSIONS_IN_ONE, SharedWorker
 
 from .conftest import LEDGER, QUICK, program_of
+from .processes import sandbox_processes
 
 pytestmark = pytest.mark.anyio
 
@@ -264,3 +265,56 @@ async def test_checks_that_share_a_process_say_what_they_say_alone(isolation: An
             given = {"initial_state": {"n": 1}, "final_state": {"n": 1}}
             assert await sandbox.check(sources, **given) == await usual.check(sources, **given)
         assert len(sandbox.fleet.live) <= 1
+
+
+async def test_who_is_cancelled_before_his_call_was_sent_disturbs_nobody_in_his_process(sandbox: Sandbox) -> None:
+    sandbox.settle(LEDGER, "shared")
+    sessions = [await sandbox.open(LEDGER, {"accounts": {}}) for _ in range(8)]
+    shared = [session for session in sessions if session.worker is sessions[0].worker]
+    assert len(shared) > 1
+    first = asyncio.create_task(shared[0].call("open_account", {"owner": "Ada"}))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(shared[1].call("open_account", {"owner": "Bo"}))
+    await asyncio.sleep(0)
+    worker = shared[0].worker
+    waiting.cancel()
+    assert (await first).fault is None
+    assert shared[0].worker is worker
+    assert (await shared[1].call("list_accounts", {})).result == []
+    assert shared[1].worker is worker
+
+
+async def test_a_process_that_has_had_its_share_of_sessions_takes_no_more(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envscaler.sandbox.sharing.BUILDS_IN_ONE", 3)
+    sandbox.settle(LEDGER, "shared")
+    workers = set()
+    for _ in range(12 * (os.cpu_count() or 1)):
+        session = await sandbox.open(LEDGER, {"accounts": {}})
+        workers.add(session.worker)
+        await session.close()
+    assert len(workers) >= 4
+    assert sum(worker is not None and not worker.dead for worker in workers) <= (os.cpu_count() or 1)
+
+
+async def test_a_session_put_back_in_a_shared_process_answers_for_itself(sandbox: Sandbox) -> None:
+    sandbox.settle(LEDGER, "shared")
+    for owner in ("Ada", "Bo", "Cy", "Di"):
+        session = await sandbox.open(LEDGER, {"accounts": {}})
+        await session.call("open_account", {"owner": owner})
+        await session.restore(await session.snapshot(), fresh=False)
+        accounts = (await session.call("list_accounts", {})).result
+        assert [account["owner"] for account in accounts] == [owner]
+    async with sandbox.trial(LEDGER, {"accounts": {}}) as trial:
+        assert (await trial.call("list_accounts", {})).result == []
+
+
+async def test_nothing_is_started_any_more_once_a_sandbox_is_closing() -> None:
+    async with Sandbox(QUICK) as sandbox:
+        opening = [asyncio.create_task(sandbox.open(LEDGER, {"accounts": {}})) for _ in range(6)]
+        await asyncio.sleep(0.01)
+    outcomes = await asyncio.gather(*opening, return_exceptions=True)
+    assert all(isinstance(outcome, SandboxError | Session) for outcome in outcomes)
+    await asyncio.sleep(0.1)
+    assert not sandbox_processes()

@@ -109,45 +109,48 @@ async def compared(
 ) -> str | None:
     """Why sessions of an environment cannot live in `home`; None when they tell there what they tell elsewhere.
 
-    The same calls are made in a process of its own, then in two sessions side by side in `home`, where the program is
-    settled afterwards.
+    Calls are made in processes of its own, from the scenario's state and from the one that they lead to; then the same
+    in `home`, where sessions from either state are open side by side and none is where another is.
 
     Raises:
         ProgramError: if the program cannot be loaded or built.
         SandboxError: if the machinery fails.
     """
-    program = Program(source=skeleton.source, class_name=skeleton.class_name)
     calls = [call for _, call in _calls(skeleton, scenario.initial_state, calls_per_tool, Random(seed))]
-
-    async def opened() -> Session:
-        return await sandbox.open(program, scenario.initial_state, seed=seed, clock=scenario.clock)
-
-    sandbox.settle(program, "own")
-    alone = await opened()
-    try:
-        expected = [alone.digest, *[await _told(alone, call) for call in calls]]
-    finally:
-        await alone.close()
-    sandbox.settle(program, home)
-    # As many as it takes for one process to hold two of them.
+    program = Program(source=skeleton.source, class_name=skeleton.class_name)
+    # Under a digest of its own: what is only tried must settle nobody else.
+    tried = Program(source=f"{skeleton.source}\n\n", class_name=skeleton.class_name)
+    sandbox.settle(tried, home)
+    states: list[State] = [scenario.initial_state]
+    trails: list[list[object]] = []
+    for number in range(2):
+        alone = await sandbox.open(program, states[number], seed=seed + number, clock=scenario.clock)
+        try:
+            trails.append([alone.digest, *[await _told(alone, call) for call in calls]])
+            states.append(await alone.state())
+        finally:
+            await alone.close()
     sessions: list[Session] = []
     try:
-        for _ in range(2 * usable_cores()):
-            sessions.append(await opened())
-        told: list[list[object]] = [[session.digest] for session in sessions]
-        for call in calls:
-            for session, trail in zip(sessions, told, strict=True):
-                trail.append(await _told(session, call))
+        # As many as it takes for one process to hold one of each.
+        while len(sessions) < 4 * usable_cores():
+            number = len(sessions) // 2 % 2
+            session = await sandbox.open(tried, states[number], seed=seed + number, clock=scenario.clock)
+            sessions.append(session)
+            if session.digest != trails[number][0]:
+                return "among others it does not start as it does alone"
+        for turn in range(len(calls) + len(sessions)):
+            for place, session in enumerate(sessions):
+                index = turn - place
+                if 0 <= index < len(calls):
+                    told = await _told(session, calls[index])
+                    if told != trails[place // 2 % 2][index + 1]:
+                        return f"among others it goes another way than alone in call {index} ({calls[index].name})"
     except ProgramError as error:
         return f"it cannot be built there: {error}"
     finally:
         for session in sessions:
             await session.close()
-    for trail in told:
-        for index, (there, here) in enumerate(zip(trail, expected, strict=True)):
-            if there != here:
-                what = f"call {index - 1} ({calls[index - 1].name})" if index else "the state at reset"
-                return f"among others it goes another way than alone: {what}"
     return None
 
 

@@ -12,10 +12,16 @@ from envscaler.offline.model import Unservable, blueprint_for
 from envscaler.program import assemble
 from envscaler.skeleton import EnvSkeleton
 
+_LONGEST = 10_000
+"""Characters of a text that is read at all; reading takes more than proportional time."""
+
 
 def regenerated(skeleton: EnvSkeleton) -> str | None:
     """The text of the program for that description, those seed tasks and those tools; None where the generator has
-    none."""
+    none, or where the description is longer than any that it would have written."""
+    texts = (skeleton.description.summary, skeleton.description.introduction, *skeleton.origin.seed_tasks)
+    if max(map(len, texts)) > _LONGEST:
+        return None
     try:
         blueprint = blueprint_for(skeleton.description, skeleton.origin.seed_tasks)
         if blueprint is None:

@@ -96,6 +96,7 @@ async def run_replay(library: Library, source: Path, progress: Progress | None =
         summary=summarized(replayed),
         episodes=tuple(replayed),
         skipped=tuple(skipped),
+        kept_apart=homes.apart,
     )
 
 

@@ -71,6 +71,8 @@ class ReplayReport(Record):
     episodes: tuple[ReplayedEpisode, ...]
     skipped: tuple[str, ...] = ()
     """What could not be played again, one sentence each."""
+    kept_apart: dict[str, str] = {}
+    """Environments that ran in processes of their own though less was asked for, with the reason."""
 
     @property
     def agrees(self) -> bool:

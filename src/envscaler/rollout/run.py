@@ -108,13 +108,16 @@ class _Run:
             if missing:
                 async with Sandbox(isolation=self.settings.isolation) as sandbox:
                     homes = Homes(sandbox, self.settings.isolation)
-                    self.record = self.record.model_copy(
+                    before, now = self.record, sandbox.isolation
+                    self.record = before.model_copy(
                         update={
-                            "isolation": sandbox.isolation.level,
-                            "missing_isolation": tuple(sandbox.isolation.missing),
+                            # Of a run whose episodes were played in several places, the worst.
+                            "isolation": "portable" if before.isolation == "portable" else now.level,
+                            "missing_isolation": tuple(dict.fromkeys((*before.missing_isolation, *now.missing))),
                             "isolation_modes": tuple(sorted({*self.record.isolation_modes, self.settings.isolation})),
                         }
                     )
+                    self.store.write_run(self.record)
                     played = await self._play(missing, sandbox, homes)
                     self.record = self.record.model_copy(
                         update={"kept_apart": {**self.record.kept_apart, **homes.apart}}

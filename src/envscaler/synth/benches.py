@@ -45,8 +45,9 @@ class Bench(Protocol):
 async def open_bench(settings: SynthSettings, models: Models, prompts: Prompts) -> AsyncIterator[Bench]:
     """The bench that suits the settings."""
     if settings.workers > 1 and is_shareable(models):
-        async with Sandbox(isolation=settings.isolation):
-            pass  # what cannot be had here cannot be had there either, and is better said once
+        if settings.isolation == "required":
+            async with Sandbox(isolation=settings.isolation):
+                pass  # what cannot be had here cannot be had there either, and is better said once
         argument = (prompts, settings.workers, settings.isolation)
         async with Processes(settings.workers, f"{__name__}:serve", argument) as processes:
             yield _SharedBench(processes, models)
