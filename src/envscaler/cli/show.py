@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from envscaler.cli.command import OutputFlags, command
+from envscaler.cli.isolation import MakingIsolationName, MakingIsolationOption
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:
     from envscaler.env import Library
     from envscaler.report.page import IndexedEpisode
     from envscaler.report.views import LibraryView, RunView
+    from envscaler.sandbox import Isolation
     from envscaler.store import LibraryStore, RunStore
     from envscaler.store.reading import Complaint
     from envscaler.trajectory import Trajectory
@@ -39,6 +41,7 @@ def register(app: typer.Typer) -> None:
         html: Annotated[
             Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML page that needs no network.")
         ] = None,
+        isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> None:
         """Show a library, an environment, a scenario, a run, or an episode step by step with its state changes."""
@@ -48,12 +51,12 @@ def register(app: typer.Typer) -> None:
 
         found = locate(place)
         if found.run is not None:
-            _show_run(RunStore.open(found.run), trajectory, html, output)
+            _show_run(RunStore.open(found.run), trajectory, html, isolation.value, output)
             return
         if trajectory is not None:
             raise UsageError(f"{place} is no run; an episode is named after a RUN (LIBRARY/rollouts/…)")
         assert found.library is not None
-        with open_library(found.library) as library:
+        with open_library(found.library, isolation=isolation.value) as library:
             if found.env_id is None:
                 _show_library(library, html, output)
             else:
@@ -105,7 +108,7 @@ def _show_part(library: Library, env_id: str, scenario: str | None, output: Outp
         show_environment(view, path, console())
 
 
-def _show_run(run: RunStore, which: str | None, html: Path | None, output: OutputFlags) -> None:
+def _show_run(run: RunStore, which: str | None, html: Path | None, isolation: Isolation, output: OutputFlags) -> None:
     from envscaler.cli.output import console, emit_json
     from envscaler.cli.places import library_of_run
     from envscaler.report.replay import view_episode
@@ -114,7 +117,7 @@ def _show_run(run: RunStore, which: str | None, html: Path | None, output: Outpu
         if html is not None:
             raise UsageError("--html shows a whole run; leave the episode out")
         trajectory = pick_episode(run, which)
-        library = library_of_run(run)
+        library = library_of_run(run, isolation)
         episode = view_episode(trajectory, library)
         if output.json:
             emit_json(episode)
@@ -129,7 +132,7 @@ def _show_run(run: RunStore, which: str | None, html: Path | None, output: Outpu
     if html is not None:
         from envscaler.report.page import MAX_EPISODES, run_page, write_page
 
-        write_page(html, run_page(view, replayed(run, library_of_run(run), MAX_EPISODES)))
+        write_page(html, run_page(view, replayed(run, library_of_run(run, isolation), MAX_EPISODES)))
         _tell_page(html, output)
     elif output.json:
         emit_json(view)
@@ -206,7 +209,7 @@ def replayed(run: RunStore, library: Library | None, limit: int) -> list[Indexed
         elif len(rest) < limit:
             rest.append((index, trajectory))
     picked = sorted((chosen + rest)[:limit], key=lambda pair: pair[0])
-    with BlockingSandbox() as sandbox:
+    with BlockingSandbox(isolation=library.isolation if library is not None else "default") as sandbox:
         return [(index, view_episode(trajectory, library, sandbox)) for index, trajectory in picked]
 
 

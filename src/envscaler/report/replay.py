@@ -24,10 +24,13 @@ def view_episode(
 
     Args:
         library: the library that the run played; None when it is not at hand.
-        sandbox: an open sandbox to play in; None: one is opened for this episode.
+        sandbox: an open sandbox to play in; None: one is opened for this episode, with the library's isolation.
     """
     if library is None:
         return _without_changes(trajectory, None, "the library that was played is not at hand")
+    if sandbox is None:
+        with BlockingSandbox(isolation=library.isolation) as own:
+            return view_episode(trajectory, library, own)
     try:
         skeleton = library.skeleton(trajectory.env_id)
         scenario = library.scenario(trajectory.env_id, trajectory.scenario_id)
@@ -61,7 +64,7 @@ def _staleness(trajectory: Trajectory, skeleton: EnvSkeleton, scenario: Scenario
 
 
 def _played(
-    trajectory: Trajectory, skeleton: EnvSkeleton, scenario: Scenario, sandbox: BlockingSandbox | None
+    trajectory: Trajectory, skeleton: EnvSkeleton, scenario: Scenario, sandbox: BlockingSandbox
 ) -> tuple[StepView, ...]:
     views: list[StepView] = []
     style = observations_of(skeleton)
