@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from envscaler.canonical import from_untrusted_json, to_json
+from envscaler.canonical import from_untrusted_json, json_text_of, to_json
 from envscaler.errors import NotJson, ProgramError, SandboxError, WorkerLost
 from envscaler.sandbox.clock import clock_text, clock_us
 from envscaler.sandbox.contract import Arguments, Limits, Outcome, Program, Snapshot, ToolFault
@@ -23,7 +23,7 @@ from envscaler.sandbox.inside.wire import Build, Call, Read, Reply, Request, utf
 from envscaler.sandbox.nursery import program_fault
 from envscaler.sandbox.sharing import SharedWorker
 from envscaler.sandbox.worker import Worker, WorkerDied
-from envscaler.state import JsonValue, State, canonical
+from envscaler.state import JsonValue, State
 
 CALL_US = 1_000_000
 """Microseconds that pass before each call, whatever it does."""
@@ -164,7 +164,7 @@ class Session:
             self._require_open()
             clock = self._clock_us + CALL_US
             try:
-                text = to_json(canonical(dict(arguments)))
+                text = json_text_of(dict(arguments))
             except NotJson as error:
                 # Models write such arguments (an integer without end, infinity).
                 return self._failed(ToolFault("not_json", "NotJson", f"in the arguments, {error}"), clock)
