@@ -311,10 +311,11 @@ async def test_a_session_put_back_in_a_shared_process_answers_for_itself(sandbox
 
 
 async def test_nothing_is_started_any_more_once_a_sandbox_is_closing() -> None:
+    before = sandbox_processes()
     async with Sandbox(QUICK) as sandbox:
         opening = [asyncio.create_task(sandbox.open(LEDGER, {"accounts": {}})) for _ in range(6)]
         await asyncio.sleep(0.01)
     outcomes = await asyncio.gather(*opening, return_exceptions=True)
     assert all(isinstance(outcome, SandboxError | Session) for outcome in outcomes)
     await asyncio.sleep(0.1)
-    assert not sandbox_processes()
+    assert sandbox_processes() <= before
