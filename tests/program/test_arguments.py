@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envscaler.program import SchemaChecker, argument_faults
+from envscaler.program import SchemaChecker, argument_faults, coerced
 
 STRING = {"type": "string"}
 
@@ -98,6 +98,99 @@ def test_a_schema_may_contain_itself() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        {"required": 5},
+        {"required": "member"},
+        {"properties": [1]},
+        {"properties": {"x": {"type": [["integer"], {}]}}},
+        {"properties": {"x": {"properties": 1, "prefixItems": 3, "items": 3, "anyOf": {"a": 1}, "allOf": 1}}},
+        {"properties": {"x": {"minimum": True, "maxLength": "3", "pattern": 3, "enum": 3, "$ref": 3}}},
+        {"properties": {"x": {"minimum": float("nan"), "maximum": 10**5000}}},
+        {"properties": {"x": {"pattern": "a{99999999999999999999}"}}},
+        {"properties": {"x": {"pattern": "[[t]"}}},
+        {"properties": {"x": {"$ref": "elsewhere.json#/x"}}},
+        {"properties": {"x": {"$ref": "#/nowhere/0"}}},
+        {"properties": {"x": {"$ref": "#/properties/x"}}},
+        {"properties": {"x": {"anyOf": [{"$ref": "#/properties/x"}]}}},
+        {"properties": {"x": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$defs": {"a": {"$ref": "#/properties/x"}}},
+        {"$ref": "#"},
+    ],
+)
+def test_what_is_malformed_or_leads_to_itself_is_not_enforced(malformed: dict[str, Any]) -> None:
+    for value in (1, "[text]"):
+        assert argument_faults({"additionalProperties": True, **malformed}, {"x": value}) == ()
+
+
+def test_a_malformed_keyword_leaves_the_others_in_force() -> None:
+    assert argument_faults({"required": ["y", 5], "properties": {"x": {"type": ["integer", 3]}}}, {"x": "1"}) == (
+        "missing required argument `y`",
+        '`x` must be an integer, not the string "1"',
+    )
+
+
+def test_references_are_found_in_lists_and_behind_escapes() -> None:
+    wanted = schema({"x": {"$ref": "#/$defs/a~1b/0"}}, **{"$defs": {"a/b": [STRING]}})
+    assert argument_faults(wanted, {"x": 1}) == ("`x` must be a string, not the number 1",)
+
+
+def expression(depth: int, leaf: Any) -> Any:
+    for _ in range(depth):
+        leaf = {"op": "negate", "of": leaf}
+    return leaf
+
+
+EXPRESSION = {
+    "anyOf": [
+        *(
+            schema({"op": {"const": op}, "of": {"$ref": "#/$defs/e"}}, ("op",))
+            for op in ("add", "multiply", "negate", "negate")
+        ),
+        {"type": "integer"},
+    ]
+}
+
+
+def test_choices_within_choices_are_looked_at_once() -> None:
+    wanted = schema({"x": {"$ref": "#/$defs/e"}}, **{"$defs": {"e": EXPRESSION}})
+    assert argument_faults(wanted, {"x": expression(60, 1)}) == ()
+    # Four choices at each of sixty levels: looking at all of them would not end.
+    assert argument_faults(wanted, {"x": expression(60, "one")}) != ()
+
+
+def test_sentences_of_choices_within_choices_stay_short() -> None:
+    parts = {name: {"anyOf": [{"$ref": f"#/$defs/{name}{n}"} for n in range(3)]} for name in "abc"}
+    for name in "abc":
+        parts |= {f"{name}{n}": {"type": "array", "items": {"$ref": f"#/$defs/{to}"}} for n, to in enumerate("abc")}
+        parts[f"{name}3"] = {"enum": [name]}
+        parts[name]["anyOf"].insert(0, {"$ref": f"#/$defs/{name}3"})
+    value: Any = 1
+    for _ in range(30):
+        value = [value]
+    (fault,) = argument_faults(schema({"x": {"$ref": "#/$defs/a"}}, **{"$defs": parts}), {"x": value})
+    assert len(fault) <= 400
+
+
+def test_a_value_that_is_nested_beyond_measure_is_refused() -> None:
+    tree = {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/t"}},
+        "$defs": {"t": {"items": {"$ref": "#/$defs/t"}}},
+    }
+    for depth, right in ((90, True), (150, False), (100_000, False)):
+        value: Any = 1
+        for _ in range(depth):
+            value = [value]
+        faults = argument_faults(tree, {"x": value})
+        assert (faults == ()) is right
+        assert all(fault.endswith("is nested too deeply") for fault in faults)
+    deep: Any = {"enum": [value]}
+    for _ in range(3_000):
+        deep = {"properties": {"x": deep}}
+    assert argument_faults(deep, {"x": 1}) == ()
+
+
 SCHEMAS = st.recursive(
     st.sampled_from([{}, STRING, {"type": "integer"}, {"type": ["number", "null"]}, {"enum": ["a", 1, None]}]),
     lambda inner: st.one_of(
@@ -147,3 +240,42 @@ def test_the_compiled_judgement_is_the_plain_one(part: dict[str, Any], value: An
     faults = SchemaChecker(part).faults(value, "it")
     assert (faults == ()) == allows(part, value)
     assert all(fault and "\n" not in fault for fault in faults)
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=5,
+)
+NAMES = st.sampled_from(["x", "y"])
+POINTERS = st.sampled_from(["#", "#/", "#/$defs/x", "#/$defs/y", "#/properties/x", "#/anyOf/0", "#/items", "x", ""])
+TYPES = st.sampled_from(["string", "integer", "number", "boolean", "object", "array", "null", "strange"])
+
+
+def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Objects with the keywords of a schema, each as it should be or as anything else."""
+    parts = st.dictionaries(NAMES, inner, max_size=2)
+    usual: dict[str, st.SearchStrategy[Any]] = {
+        "$ref": POINTERS,
+        "$defs": parts,
+        "type": TYPES | st.lists(TYPES, max_size=2),
+        "properties": parts,
+        "required": st.lists(NAMES, max_size=2),
+        "additionalProperties": inner,
+        "items": inner,
+        "uniqueItems": st.booleans(),
+        "nullable": st.booleans(),
+        "pattern": st.text(alphabet="a[({|+*?\\2", max_size=4),
+        **{name: st.lists(inner, max_size=3) for name in ("anyOf", "oneOf", "allOf", "prefixItems", "enum")},
+        **{name: st.integers(-1, 3) for name in ("minimum", "exclusiveMaximum", "minItems", "maxLength")},
+    }
+    return st.fixed_dictionaries({}, optional={name: part | ANY for name, part in usual.items()})
+
+
+@given(st.recursive(st.booleans() | keywords(ANY), keywords, max_leaves=4), st.dictionaries(NAMES, ANY, max_size=2))
+@settings(deadline=None)
+def test_any_json_is_taken_as_a_schema_and_as_arguments(wanted: Any, arguments: dict[str, Any]) -> None:
+    wanted = wanted if isinstance(wanted, dict) else {"properties": {"x": wanted}}
+    assert all(fault for fault in argument_faults(wanted, arguments))
+    made = coerced(wanted, arguments)
+    assert made is None or argument_faults(wanted, made) == ()

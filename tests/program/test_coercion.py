@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envscaler.program import argument_faults, coerced
+from envscaler.state import canonical
 
 
 def schema(**properties: Any) -> dict[str, Any]:
@@ -38,6 +40,13 @@ INTEGER, NUMBER, STRING, BOOLEAN = ({"type": kind} for kind in ("integer", "numb
         ({"type": ["integer", "null"]}, "null", None),
         ({"anyOf": [INTEGER, {"type": "null"}]}, "6", 6),
         ({"anyOf": [{"type": "null"}, {"type": "array", "items": INTEGER}]}, '["6"]', [6]),
+        ({"type": "object", "additionalProperties": INTEGER}, {"a": "1"}, {"a": 1}),
+        ({"type": "array", "prefixItems": [INTEGER]}, ["1", "2"], [1, "2"]),
+        ({"type": ["string", "integer"]}, 3.0, 3),
+        ({"anyOf": [STRING, INTEGER]}, 3.0, 3),
+        ({"anyOf": [{"type": "array", "items": INTEGER}, {"type": "array", "items": STRING}]}, '["6"]', ["6"]),
+        ({"anyOf": [INTEGER, NUMBER]}, "6", 6),
+        (INTEGER, str(2**64 - 1), 2**64 - 1),
     ],
 )
 def test_what_says_the_same_is_taken_for_it(asked: Any, written: Any, made: Any) -> None:
@@ -58,6 +67,13 @@ def test_what_says_the_same_is_taken_for_it(asked: Any, written: Any, made: Any)
         (INTEGER, True),
         (INTEGER, 1e300),
         (INTEGER, "9" * 30),
+        (INTEGER, "٣"),
+        (INTEGER, -0.0),
+        (INTEGER, 2.0**53),
+        (NUMBER, "1.٣"),
+        (NUMBER, "1e-9999999999999999999999"),
+        (NUMBER, "0e99999999999999999999999"),
+        (NUMBER, "1." + "0" * 1_000_000),
         (NUMBER, "0.1000000000000000000001"),
         (NUMBER, "1e999"),
         (NUMBER, "NaN"),
@@ -69,6 +85,18 @@ def test_what_says_the_same_is_taken_for_it(asked: Any, written: Any, made: Any)
         ({"type": "array", "items": INTEGER}, "1, 2"),
         ({"type": "array", "items": INTEGER}, "[" * 100_000),
         ({"type": "array", "items": INTEGER}, ["one"]),
+        ({"type": "array"}, "[NaN]"),
+        ({"type": "array"}, "[-Infinity]"),
+        ({"type": "array"}, "[1e999]"),
+        ({"type": "array"}, "[1e-9999999999999999999999]"),
+        ({"type": "array"}, "[-0]"),
+        ({"type": "array"}, "[0.1000000000000000055511151231257827]"),
+        ({"type": "array"}, f"[{10**20}]"),
+        ({"type": "array"}, f"[{'9' * 5000}]"),
+        ({"type": "array"}, '["\\ud800"]'),
+        ({"type": "array"}, "[" * 300 + "]" * 300),
+        ({"type": "object"}, '{"a": 1, "a": 2}'),
+        ({"type": "object"}, '{"a": {"b": 1, "b": 1}}'),
         ({"type": "integer", "minimum": 5}, "3"),
         ({"type": "string", "enum": ["open", "closed"]}, "Open"),
     ],
@@ -82,6 +110,61 @@ def test_what_is_right_already_is_not_touched_and_names_are_neither_added_nor_dr
     assert coerced(either, {"value": "3"}) is None
     assert coerced(schema(value=INTEGER), {"value": "3", "other": 1}) is None
     assert coerced(schema(value=INTEGER), {}) is None
+
+
+def test_of_two_readings_that_are_as_near_none_is_chosen() -> None:
+    first, second = (
+        {"type": "object", "properties": {"a": a, "b": b}} for a, b in ((INTEGER, STRING), (STRING, INTEGER))
+    )
+    wanted = schema(value={"anyOf": [first, second]}, count=INTEGER)
+    assert coerced(wanted, {"value": {"a": "1", "b": "2"}, "count": 3}) is None
+    assert coerced(wanted, {"value": '{"a": "1", "b": 2}', "count": 3}) == {"value": {"a": "1", "b": 2}, "count": 3}
+    assert coerced(wanted, {"value": {"a": 1.0, "b": 2.0}, "count": 3}) is None
+
+
+def test_what_is_made_shares_nothing_with_what_was_written() -> None:
+    written = {"value": {"n": "1", "kept": [1]}}
+    made = coerced(schema(value={"type": "object", "properties": {"n": INTEGER}}), written)
+    assert made == {"value": {"n": 1, "kept": [1]}}
+    assert made["value"]["kept"] is not written["value"]["kept"]
+    assert written == {"value": {"n": "1", "kept": [1]}}
+
+
+EXPRESSION = {
+    "anyOf": [
+        *(
+            {"type": "object", "properties": {"op": {"const": op}, "of": {"$ref": "#/$defs/e"}}, "required": ["op"]}
+            for op in ("add", "multiply", "negate")
+        ),
+        INTEGER,
+    ]
+}
+
+
+def expression(depth: int, leaf: Any) -> Any:
+    for _ in range(depth):
+        leaf = {"op": "negate", "of": leaf}
+    return leaf
+
+
+def test_choices_within_choices_are_told_apart() -> None:
+    wanted = schema(value={"$ref": "#/$defs/e"}) | {"$defs": {"e": EXPRESSION}}
+    assert coerced(wanted, {"value": expression(12, "7")}) == {"value": expression(12, 7)}
+    # Trying every choice at every level would take longer than there is time.
+    assert coerced(wanted, {"value": expression(90, "7")}) is None
+    assert coerced(wanted, {"value": [expression(14, "seven")]}) is None
+
+
+def test_what_takes_too_much_work_is_left_alone() -> None:
+    choice = {"anyOf": [INTEGER, *({"type": "array", "items": {"$ref": "#/$defs/c"}, "minItems": n} for n in range(6))]}
+    wanted = schema(value={"$ref": "#/$defs/c"}) | {"$defs": {"c": choice}}
+    text = "1"
+    for _ in range(9):
+        text = json.dumps([text])
+    assert coerced(wanted, {"value": text}) is None
+    many = schema(value={"type": "array", "items": {"anyOf": [INTEGER, BOOLEAN]}})
+    assert coerced(many, {"value": [str(n) for n in range(1_000)]}) == {"value": list(range(1_000))}
+    assert coerced(many, {"value": [str(n) for n in range(100_000)]}) is None
 
 
 def test_a_schema_that_contains_itself_is_followed() -> None:
@@ -100,6 +183,9 @@ def test_a_schema_that_contains_itself_is_followed() -> None:
     }
     loop = {"type": "object", "properties": {"value": {"$ref": "#/properties/value"}}, "required": ["value"]}
     assert coerced(loop, {}) is None
+    chosen = {"anyOf": [{"$ref": "#/$defs/chosen"}, INTEGER]}
+    loop = {**schema(value={"$ref": "#/$defs/chosen"}, count=INTEGER), "$defs": {"chosen": chosen}}
+    assert coerced(loop, {"value": "1", "count": "1"}) == {"value": "1", "count": 1}
 
 
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
@@ -115,3 +201,25 @@ def test_what_is_made_satisfies_the_schema_and_reads_as_what_was_written(asked: 
     value = made["value"]
     texts = [str(part).lower() if isinstance(part, str | bool) else json.dumps(part) for part in (written, value)]
     assert texts[0] == texts[1] or math.isclose(float(texts[0]), float(texts[1]), rel_tol=0, abs_tol=0)
+
+
+ANY = st.recursive(
+    VALUES | st.floats().map(repr) | st.integers().map(str) | st.decimals(allow_nan=False).map(str),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def exactly(text: str) -> Any:
+    return json.loads(text, parse_int=Decimal, parse_float=Decimal)
+
+
+@given(ANY)
+def test_json_text_is_taken_only_for_what_it_says_to_the_last_digit(value: Any) -> None:
+    text = json.dumps(value)
+    made = coerced(schema(value={"type": ["array", "object"]}), {"value": text})
+    if made is None:
+        return
+    assert canonical(made) == made
+    assert exactly(json.dumps(made["value"])) == exactly(text)
+    assert coerced(schema(value={"type": ["array", "object"]}), made) is None

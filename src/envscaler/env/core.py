@@ -139,11 +139,15 @@ class EnvCore:
             return self._refused(call, unknown_tool_text(call.name, self._schemas))
         if call.malformed is not None:
             return self._refused(call, f"the arguments of {call.name} are not a JSON object: {_short(call.malformed)}")
-        if self.coerce:
-            made = coerced(_typed(self.skeleton, call.name, schema), call.arguments)
+        # What has the types asked for has the names that are enforced, and is looked at once.
+        asked = _typed(self.skeleton, call.name, schema) if self.coerce else schema
+        faults = argument_faults(asked, call.arguments)
+        if faults and self.coerce:
+            made = coerced(asked, call.arguments)
             if made is not None:
-                call = call.model_copy(update={"arguments": made})
-        faults = argument_faults(schema, call.arguments)
+                return call.model_copy(update={"arguments": made})
+            if asked is not schema:
+                faults = argument_faults(schema, call.arguments)
         return self._refused(call, f"{call.name} was not called: {'; '.join(faults)}") if faults else call
 
     def observation(self, call: ToolCall, carried_out: ToolCall, outcome: Outcome) -> ToolMessage:
