@@ -6,6 +6,8 @@ Which model answers, and how a dialect writes tool calls as text, is not this mo
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -72,6 +74,15 @@ Message = Annotated[SystemMessage | UserMessage | AssistantMessage | ToolMessage
 def as_carried_out(call: ToolCall, observation: ToolMessage) -> ToolCall:
     """The call with the arguments that the program was given, by the observation that answers it."""
     return call if observation.arguments is None else call.model_copy(update={"arguments": observation.arguments})
+
+
+def all_as_carried_out(message: AssistantMessage, observations: Sequence[ToolMessage]) -> AssistantMessage:
+    """The message with each call as the program was given it, by the observations that answer them in their order."""
+    if all(observation.arguments is None for observation in observations):
+        return message
+    pairs = zip_longest(message.tool_calls, observations[: len(message.tool_calls)])
+    calls = tuple(call if seen is None else as_carried_out(call, seen) for call, seen in pairs)
+    return message.model_copy(update={"tool_calls": calls})
 
 
 def to_openai(message: Message) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from envscaler.errors import ProgramError, UsageError
 from envscaler.messages import ToolCall, as_carried_out
 from envscaler.sandbox import BlockingSandbox
 from envscaler.scenario import Check
-from envscaler.skeleton import Origin
+from envscaler.skeleton import EnvSkeleton, Origin
 
 LEND = ToolCall(name="lend_book", arguments={"book_id": "B1", "member": "Ann"})
 
@@ -321,3 +321,45 @@ def test_arguments_are_put_into_the_types_asked_for_only_where_that_is_wanted() 
         assert lenient.call("renew", {"loan_id": "7", "days": "soon"}).is_error
         replayed = strict.carry_out(as_carried_out(call, observation))
         assert (replayed.content, replayed.is_error) == (observation.content, observation.is_error)
+
+
+@pytest.mark.parametrize("coerce", [False, True])
+@pytest.mark.parametrize(
+    ("parameters", "written", "called"),
+    [
+        ({"properties": {"title": {"$ref": "#/properties/title"}}}, "Emma", True),
+        ({"properties": {"title": {"type": "string"}}, "required": 5}, "Emma", True),
+        ({"properties": [1], "additionalProperties": True}, "Emma", True),
+        ({"properties": {"title": {"type": "number"}}}, "1e-9999999999999999999999", False),
+        ({"properties": {"title": {"type": "array"}}}, "[NaN]", False),
+    ],
+)
+def test_no_schema_and_no_arguments_end_an_episode(
+    parameters: dict[str, Any], written: str, called: bool, coerce: bool
+) -> None:
+    desk = skeleton()
+    tools = tuple(
+        tool.model_copy(update={"parameters": parameters}) if tool.name == "find_books" else tool for tool in desk.tools
+    )
+    desk = EnvSkeleton(**{**{name: getattr(desk, name) for name in EnvSkeleton.model_fields}, "tools": tools})
+    with ToolEnv(desk, scenario(desk), coerce=coerce) as env:
+        env.reset()
+        observation = env.call("find_books", {"title": written})
+        assert observation.is_error is not called
+        assert observation.arguments is None
+        assert not env.call("find_books", {}).is_error
+
+
+def test_an_imported_tool_is_held_to_names_only_and_its_arguments_still_take_the_types_of_the_method() -> None:
+    source = SOURCE.replace("def return_book(self, loan_id: str)", "def renew(self, loan_id: str, days: int)")
+    desk = skeleton(source, {"find_books": "query", "lend_book": "update", "renew": "update"})
+    published = tuple(tool.model_copy(update={"parameters": {"type": "object"}}) for tool in desk.tools)
+    changes = {"tools": published, "origin": desk.origin.model_copy(update={"source": "environments.json"})}
+    desk = EnvSkeleton(**{**{name: getattr(desk, name) for name in EnvSkeleton.model_fields}, **changes})
+    with ToolEnv(desk, scenario(desk), coerce=True) as env:
+        env.reset()
+        assert env.call("renew", {"loan_id": "7", "days": "3"}).arguments == {"loan_id": "7", "days": 3}
+        kept = env.call("renew", {"loan_id": "7", "days": "soon"})
+        assert kept.arguments is None
+        assert "was not called" not in kept.content
+        assert "unknown argument `day`" in env.call("renew", {"loan_id": "7", "day": "3"}).content

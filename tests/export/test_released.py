@@ -18,7 +18,7 @@ from envscaler.export import export_released
 from envscaler.ingest import ReleasedFiles, import_released
 from envscaler.rollout import RolloutSettings, run_replay, run_rollout
 from envscaler.store import LibraryStore, RunStore
-from envscaler.trajectory import StopReason
+from envscaler.trajectory import StopReason, Trajectory
 
 
 def run_import(folder: Path, library: Path) -> None:
@@ -125,6 +125,24 @@ def test_episodes_of_ours_go_out_and_replay_in_the_library_that_takes_them(own: 
         replayed = asyncio.run(run_replay(library, tmp_path / "out" / "oracle.json"))
     assert replayed.summary.reward_equal == replayed.summary.episodes == 2
     # Ours are shown as JSON, the authors' as Python: equal in value.
+    assert replayed.agrees
+
+
+def test_an_episode_whose_calls_were_put_right_replays_from_the_file_too(own: Path, tmp_path: Path) -> None:
+    (played, _) = RunStore(own / "rollouts" / "oracle").trajectories()
+    steps = [step.model_dump() for step in played.steps]
+    for step in steps:
+        for call, seen in zip(step["assistant"]["tool_calls"], step["observations"], strict=True):
+            seen["arguments"] = call["arguments"]
+            call["arguments"] = dict.fromkeys(call["arguments"], 0)
+    with RunStore(tmp_path / "run") as run:
+        run.append(Trajectory.model_validate({**played.model_dump(), "steps": steps}))
+    export_released(own, tmp_path / "out", [tmp_path / "run"])
+    files = ReleasedFiles(tmp_path / "out" / "environments.json", tmp_path / "out" / "scenarios.json")
+    asyncio.run(import_released(files, tmp_path / "L", check=False))
+    with open_library(tmp_path / "L") as library:
+        replayed = asyncio.run(run_replay(library, tmp_path / "out" / "run.json"))
+    assert replayed.summary.observations > 0
     assert replayed.agrees
 
 

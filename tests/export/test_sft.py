@@ -115,6 +115,27 @@ def test_nested_arguments_survive_as_they_are(arguments: dict[str, Any]) -> None
     assert row["messages"][2]["tool_calls"][0]["function"]["arguments"] == arguments
 
 
+def test_a_call_that_was_put_right_is_learned_as_it_was_carried_out() -> None:
+    first, last = steps(CALL.model_copy(update={"arguments": {"book_id": 1, "member": "Œ 图"}}))
+    refused = ToolCall(name="lend_book", arguments={"book_id": None}, id="c1")
+    first = first.model_copy(
+        update={
+            "assistant": first.assistant.model_copy(update={"tool_calls": (*first.assistant.tool_calls, refused)}),
+            "observations": (
+                first.observations[0].model_copy(update={"arguments": {"book_id": "1", "member": "Œ 图"}}),
+                ToolMessage(content="Error: …", tool_call_id="c1", name="lend_book", is_error=True),
+            ),
+        }
+    )
+    played = trajectory(steps=(first, last))
+    calls = chat_row(played)["messages"][2]["tool_calls"]
+    assert [call["function"]["arguments"] for call in calls] == [{"book_id": "1", "member": "Œ 图"}, {"book_id": None}]
+    assert [call["id"] for call in calls] == ["c0", "c1"]
+    cut = played.model_copy(update={"steps": (first.model_copy(update={"observations": first.observations[:1]}),)})
+    assert len(chat_row(cut)["messages"][2]["tool_calls"]) == 2
+    assert played.steps[0].assistant.tool_calls[0].arguments["book_id"] == 1
+
+
 FAULTS: list[tuple[str, Callable[[], Trajectory]]] = [
     ("a call without its observation", lambda: trajectory(steps=(steps()[0].model_copy(update={"observations": ()}),))),
     ("no final message", lambda: trajectory(steps=steps()[:1])),

@@ -360,3 +360,33 @@ def test_an_episode_of_ours_is_written_as_the_authors_runner_writes() -> None:
         "assistant",
     ]
     assert [row["terminated"] for row in back["trajectory"][1:]] == [False, False, True]
+
+
+@pytest.mark.parametrize("form", ["flat", "runner"])
+def test_a_call_of_ours_that_was_put_right_is_written_as_it_was_carried_out(form: str) -> None:
+    own = own_skeleton()
+    seen = ToolMessage(content="{}", tool_call_id="c1", name="find_books", arguments={"title": "1984"})
+    call = ToolCall(name="find_books", arguments={"title": 1984}, id="c1")
+    made = Trajectory(
+        id="t",
+        env_id=own.id,
+        scenario_id="s",
+        env_digest="",
+        scenario_digest="",
+        agent="model",
+        steps=(
+            Step(
+                turn=0,
+                user=UserMessage(content="Find it"),
+                assistant=AssistantMessage(tool_calls=(call,)),
+                observations=(seen,),
+            ),
+        ),
+        stop=StopReason.STEP_LIMIT,
+        released={"file": "t.json", "form": form},
+    )
+    back = published_trajectory(made, own, None)
+    played = episode_of(published_episode({**back, "init_config": {}}, "here"), "here").steps
+    assert [step.call.arguments for step in played if step.call is not None] == [{"title": "1984"}]
+    spoken = [json.loads(part["tool_calls"][0]["function"]["arguments"]) for part in back.get("messages", ())[1:2]]
+    assert spoken == ([{"title": "1984"}] if form == "runner" else [])

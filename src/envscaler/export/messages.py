@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envscaler.messages import AssistantMessage, ToolMessage
+from envscaler.messages import AssistantMessage, ToolMessage, all_as_carried_out
 from envscaler.trajectory import Trajectory
 
 Row = dict[str, Any]
@@ -18,13 +18,14 @@ def chat_row(trajectory: Trajectory) -> Row:
     """`messages` and `tools` in OpenAI's form as TRL and others read it.
 
     Arguments are objects, because templates encode a string a second time; keys without a value are left out, because
-    a null would be learned.
+    a null would be learned. Calls stand as they were carried out, because one that had to be put right first would be
+    learned too, and fails where nothing puts it right.
     """
     messages: list[Row] = [{"role": "system", "content": trajectory.system_prompt}]
     for step in trajectory.steps:
         if step.user is not None:
             messages.append({"role": "user", "content": step.user.content})
-        messages.append(_assistant(step.assistant))
+        messages.append(_assistant(all_as_carried_out(step.assistant, step.observations)))
         messages += [_tool(observation) for observation in step.observations]
     return {"messages": messages, "tools": [tool.to_openai() for tool in trajectory.tools]}
 

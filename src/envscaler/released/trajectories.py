@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from envscaler.errors import StoreError
-from envscaler.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage, to_openai
+from envscaler.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage, all_as_carried_out, to_openai
 from envscaler.released.episodes import CHAT, EXCEPTION, Episode, ends_talk, episode_of, is_flat, published_episode
 from envscaler.released.fields import Published, kept, rejoined
 from envscaler.released.scenarios import rendered_scenario
@@ -234,7 +234,9 @@ def _rows(trajectory: Trajectory, reward: float) -> Iterator[Published]:
     """One row for each action: a reply with several calls was several actions."""
     actions: list[tuple[Published, Published]] = []
     for number, step in enumerate(trajectory.steps):
-        for call, seen in zip(step.assistant.tool_calls, step.observations, strict=False):
+        # The format has no place for what the program was given beside what the agent wrote, and is played again by it.
+        carried_out = all_as_carried_out(step.assistant, step.observations)
+        for call, seen in zip(carried_out.tool_calls, step.observations, strict=False):
             raised = seen.is_error and seen.content.startswith(EXCEPTION)
             actions.append(
                 (
@@ -269,7 +271,7 @@ def _messages(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
     for step in trajectory.steps:
         if step.user is not None:
             yield {"role": "user", "content": step.user.content}
-        message = to_openai(step.assistant)
+        message = to_openai(all_as_carried_out(step.assistant, step.observations))
         if step.assistant.reasoning:
             message["reasoning_content"] = step.assistant.reasoning
         yield message
