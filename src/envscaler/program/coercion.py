@@ -20,7 +20,7 @@ from envscaler.state import JsonValue, canonical
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LONGEST_NUMBER = 64
-"""No number that a float holds exactly needs more characters, but for zeros that mean nothing."""
+"""Longer ones are padded with zeros, or say more than a float holds."""
 _EXACT = 2**53
 """Below it, a float that is whole is that integer and no other."""
 _DEEPEST = 32
