@@ -279,3 +279,25 @@ def test_any_json_is_taken_as_a_schema_and_as_arguments(wanted: Any, arguments: 
     assert all(fault for fault in argument_faults(wanted, arguments))
     made = coerced(wanted, arguments)
     assert made is None or argument_faults(wanted, made) == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value"),
+    [
+        (r"^(a+)+$", "a" * 60 + "b"),
+        (r"^(a|a)*$", "a" * 60 + "b"),
+        (r"^((a+))+$", "a" * 60 + "b"),
+        (r"^(([a-z])+.)+[A-Z]([a-z])+$", "a" * 200),
+        (r"^(a{1,9}){1,9}$", "a" * 200 + "b"),
+        (r"^\w+@\w+$", "x" * 100_000),
+    ],
+)
+def test_a_pattern_that_could_take_for_ever_is_not_enforced(pattern: str, value: str) -> None:
+    assert argument_faults({"type": "object", "properties": {"x": {"pattern": pattern}}}, {"x": value}) == ()
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"^[A-Z]{2,4}-\d+$", r"^(EUR|USD)$", r"^\+?(\d{3})?\d+$", r"^(ab)+$", r"^[(+]a[)*]$"]
+)
+def test_a_tame_pattern_is_enforced(pattern: str) -> None:
+    assert argument_faults({"type": "object", "properties": {"x": {"pattern": pattern}}}, {"x": "no such!"})

@@ -214,9 +214,9 @@ class Writer:
 
     # -- schemas --
 
-    def resolved(self, schema: Any) -> JsonSchema:
-        """The schema behind a local reference, `allOf` merged into one."""
-        for _ in range(10):
+    def resolved(self, schema: Any, depth: int = 0) -> JsonSchema:
+        """The schema behind a local reference, `allOf` merged into one; empty where that leads nowhere."""
+        for _ in range(10 - depth):
             if not isinstance(schema, dict):
                 return {}
             pointer = schema.get("$ref")
@@ -226,7 +226,7 @@ class Writer:
             if isinstance(schema.get("allOf"), list):
                 merged = {key: part for key, part in schema.items() if key != "allOf"}
                 for part in schema["allOf"]:
-                    merged = {**self.resolved(part), **merged}
+                    merged = {**self.resolved(part, depth + 1), **merged}
                 return merged
             return schema
         return {}

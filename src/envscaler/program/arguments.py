@@ -355,8 +355,17 @@ _LENGTHS: dict[str, tuple[str, Callable[[int, str], bool]]] = {
 }
 
 
+_LONGEST_MATCHED = 256
+"""Characters of a text that is held against a pattern: matching takes more than proportional time."""
+_ESCAPED = re.compile(r"\\.|\[\^?\]?[^\]]*\]", re.DOTALL)
+_INNERMOST = re.compile(r"\(([^()]*)\)([*+?{]?)")
+
+
 def _expression(pattern: str) -> re.Pattern[str] | None:
-    """None for what Python cannot read (ECMA's patterns have other classes), which is not enforced."""
+    """None for what Python cannot read (ECMA's patterns have other classes), or matches in exponential time; neither
+    is enforced."""
+    if not _is_tame(pattern):
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -365,8 +374,21 @@ def _expression(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
+def _is_tame(pattern: str) -> bool:
+    """Whether no group that repeats or chooses is itself repeated, as far as a look at the text tells."""
+    text = _ESCAPED.sub("x", pattern)
+    while (group := _INNERMOST.search(text)) is not None:
+        inside, repeated = group.groups()
+        moves = any(letter in inside for letter in "*+{|")
+        if moves and repeated in ("*", "+", "{"):
+            return False
+        # An outer group that is repeated has to know of it.
+        text = text[: group.start()] + ("{" if moves else "x") + repeated + text[group.end() :]
+    return True
+
+
 def _matches(expression: re.Pattern[str], value: str) -> bool:
-    return expression.search(value) is not None
+    return len(value) > _LONGEST_MATCHED or expression.search(value) is not None
 
 
 def _bounds(schema: JsonSchema) -> _Check | None:
