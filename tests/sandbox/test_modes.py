@@ -8,10 +8,12 @@ import random
 import signal
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
 
+from envscaler.cores import usable_cores
 from envscaler.errors import NotHardened, ProgramError, SandboxError
 from envscaler.sandbox import Home, IsolationReport, Limits, Outcome, Program, Sandbox, Session
 from envscaler.sandbox.nursery import Nursery
@@ -319,3 +321,13 @@ async def test_nothing_is_started_any_more_once_a_sandbox_is_closing() -> None:
     assert all(isinstance(outcome, SandboxError | Session) for outcome in outcomes)
     await asyncio.sleep(0.1)
     assert sandbox_processes() <= before
+
+
+async def test_a_process_with_many_sessions_is_parked_after_those_with_one() -> None:
+    async with Sandbox(replace(QUICK, max_live=usable_cores() + 1)) as sandbox:
+        sandbox.settle(DIARY, "shared")
+        together = [await sandbox.open(DIARY, {"pages": {}}) for _ in range(20)]
+        shared = {session.worker for session in together}
+        for _ in range(6):
+            await sandbox.open(LEDGER, {"accounts": {}})
+        assert sum(worker is not None and not worker.dead for worker in shared) == len(shared)

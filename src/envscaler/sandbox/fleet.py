@@ -172,12 +172,13 @@ class Fleet:
     # -- room -----------------------------------------------------------------------------------------------
 
     def _make_room(self) -> bool:
-        """Whether one more may start, if need be in place of the one idle longest."""
+        """Whether one more may start, if need be in place of an idle one."""
         if self._berths < self.max_live and not (self._crowded and self._berths):
             return True
         parked = False
         while self._idle and not (parked and self._berths < self.max_live):
-            self._park(next(iter(self._idle)))
+            # The longest idle, of those that the fewest would have to be built again for.
+            self._park(min(self._idle, key=lambda worker: worker.sessions))
             parked = True
         return parked and self._berths < self.max_live
 

@@ -31,7 +31,6 @@ class SharedWorker(Worker):
     def __init__(self, pid: int, channel: Channel, reaper: Reaper, origin: Resident | None = None) -> None:
         super().__init__(pid, channel, reaper, origin)
         self.sessions = 0
-        """How many instances it holds, or is about to."""
         self.emptied: Callable[[SharedWorker], None] | None = None
         """Told when it holds none any more."""
         self._turn = asyncio.Lock()

@@ -65,6 +65,8 @@ class Worker:
         """Memory of its own when it was last looked at."""
         self.keeper: Keeper | None = None
         """Told when it is used, rests and has been killed."""
+        self.sessions = 1
+        """How many instances end with it."""
         self.turns = 0
         """How many of its users are going to ask it."""
         self._channel = channel
