@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -142,9 +145,27 @@ def test_a_reader_that_goes_away_is_no_error(made_library: Path) -> None:
     assert process.wait() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_session_with_a_sentence(made_library: Path, number: signal.Signals) -> None:
-    process = started("play", f"{made_library}/lending-desk")
+def ignoring_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def heeding_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize(
+    ("number", "before"),
+    [
+        (signal.SIGINT, heeding_interrupts),
+        (signal.SIGTERM, heeding_interrupts),
+        # As shells start what a script puts into the background.
+        (signal.SIGTERM, ignoring_interrupts),
+    ],
+)
+def test_a_signal_ends_a_session_with_a_sentence(
+    made_library: Path, number: signal.Signals, before: Callable[[], None]
+) -> None:
+    process = started("play", f"{made_library}/lending-desk", preexec_fn=before)
     assert process.stdout is not None
     assert process.stdout.readline().strip() == "Lending desk"
     process.send_signal(number)
@@ -152,6 +173,24 @@ def test_a_signal_ends_a_session_with_a_sentence(made_library: Path, number: sig
     assert process.returncode == 130
     assert "the same command resumes" in err
     assert "Traceback" not in err
+
+
+def test_work_in_the_background_of_a_script_is_ended_by_sigterm_and_goes_on_after(
+    made_library: Path, tmp_path: Path
+) -> None:
+    library = shutil.copytree(made_library, tmp_path / "L")
+    command = ("rollout", library, "--agent", "random", "--samples", 4_000, "--out", tmp_path / "run")
+    process = started(*command, preexec_fn=ignoring_interrupts)
+    for _ in range(600):
+        if (tmp_path / "run" / "trajectories.jsonl").exists():
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "the same command resumes" in err
+    assert (tmp_path / "run" / "run.json").exists()
 
 
 def test_what_is_piped_holds_no_control_codes(made_library: Path) -> None:

@@ -115,7 +115,7 @@ def boundary(*, debug: bool) -> Iterator[None]:
     """Turn what a command raises into one sentence on standard error and an exit code."""
     _prepare_streams()
     # A run under a supervisor ends by SIGTERM: it has to leave as tidily as one ended by hand.
-    previous = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
         sys.stdout.flush()
@@ -142,6 +142,13 @@ def boundary(*, debug: bool) -> Iterator[None]:
         raise typer.Exit(EXIT_NO_RESULT) from None
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def _interrupt(*_: object) -> None:
+    # Shells start what a script puts into the background with SIGINT ignored, and SIGTERM has to end that, too.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
 
 
 def sentence(error: EnvScalerError) -> str:
