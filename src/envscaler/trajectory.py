@@ -6,7 +6,7 @@ Rewards are derived from the verdict and never stored. How an episode is played 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from envscaler.messages import AssistantMessage, ToolMessage, UserMessage
 from envscaler.record import Record
@@ -54,6 +54,8 @@ class Verdict(Record):
         Source: paper section 4, equation of r(τ); the other three modes are ours, because many published checks
         hold before anything was done.
         """
+        if mode not in get_args(RewardMode):
+            raise ValueError(f"no reward mode {mode!r}; there are {', '.join(get_args(RewardMode))}")
         if not self.checks:
             return None
         if mode == "fraction":

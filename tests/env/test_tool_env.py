@@ -363,3 +363,36 @@ def test_an_imported_tool_is_held_to_names_only_and_its_arguments_still_take_the
         assert kept.arguments is None
         assert "was not called" not in kept.content
         assert "unknown argument `day`" in env.call("renew", {"loan_id": "7", "day": "3"}).content
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [({"reward": "frac"}, "fraction"), ({"observations": "zz"}, "json")], ids=["reward", "style"]
+)
+def test_a_name_that_there_is_not_is_refused(sandbox: BlockingSandbox, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        make(sandbox, **options)
+
+
+def test_a_snapshot_of_another_scenario_is_refused(sandbox: BlockingSandbox) -> None:
+    with make(sandbox) as env, ToolEnv(skeleton(), scenario(skeleton(), 2), sandbox) as other:
+        env.reset()
+        other.reset()
+        before = other.state()
+        with pytest.raises(UsageError, match="snapshot is of"):
+            other.restore(env.snapshot())
+        assert other.state() == before
+
+
+@pytest.mark.parametrize("arguments", [None, "{}", [1], {1: 2}])
+def test_arguments_that_are_no_object_are_an_observation(sandbox: BlockingSandbox, arguments: Any) -> None:
+    with make(sandbox) as env:
+        env.reset()
+        observation = env.call("lend_book", arguments)
+        assert observation.is_error
+        assert "not a JSON object" in observation.content
+
+
+def test_an_isolation_that_there_is_not_is_refused() -> None:
+    for isolation in ("requird", "in_process", None):
+        with pytest.raises(UsageError, match="in-process"):
+            BlockingSandbox(isolation=isolation).__enter__()  # type: ignore[arg-type]

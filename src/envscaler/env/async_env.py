@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from envscaler.env.core import EnvCore, EnvInfo, EnvSnapshot, StepResult
+from envscaler.env.core import EnvCore, EnvInfo, EnvSnapshot, StepResult, tool_call
 from envscaler.env.observation import ObservationStyle
 from envscaler.env.verdict import ResetChecks, verdict_of
 from envscaler.messages import ToolCall, ToolMessage
@@ -122,7 +122,7 @@ class AsyncToolEnv:
 
     async def call(self, name: str, arguments: dict[str, JsonValue]) -> ToolMessage:
         """Call a tool without counting a step. Whatever goes wrong in it is an observation, not an exception."""
-        return await self.carry_out(ToolCall(name=name, arguments=arguments))
+        return await self.carry_out(tool_call(name, arguments))
 
     async def carry_out(self, call: ToolCall) -> ToolMessage:
         """`call` for a call as an agent made it: with its id, and perhaps malformed."""
@@ -157,7 +157,9 @@ class AsyncToolEnv:
 
     async def restore(self, snapshot: EnvSnapshot) -> None:
         """Go back to a snapshot of this scenario: state, clock, streams and counts."""
-        await self._require_session().restore(snapshot.session)
+        session = self._require_session()
+        self._core.require_own(snapshot)
+        await session.restore(snapshot.session)
         self._core.restore(snapshot)
 
     async def fork(self) -> AsyncToolEnv:

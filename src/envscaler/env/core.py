@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypedDict
+from typing import Any, TypedDict, get_args
 
 from envscaler.env.observation import ObservationStyle, error_text, observe, unknown_tool_text
 from envscaler.errors import UsageError
@@ -49,10 +49,19 @@ StepResult = tuple[str, float | None, bool, bool, EnvInfo]
 class EnvSnapshot:
     """Everything needed to go on from one moment of an episode."""
 
+    env_id: str
+    scenario_id: str
     session: Snapshot
     steps: int
     calls: int
     over: bool
+
+
+def tool_call(name: str, arguments: object) -> ToolCall:
+    """The call; arguments that are no object are malformed, as a model's can be."""
+    if isinstance(arguments, dict) and all(isinstance(key, str) for key in arguments):
+        return ToolCall(name=str(name), arguments=arguments)
+    return ToolCall(name=str(name), arguments={}, malformed=repr(arguments))
 
 
 class EnvCore:
@@ -71,6 +80,9 @@ class EnvCore:
     ) -> None:
         if scenario.env_id != skeleton.id:
             raise UsageError(f"scenario {scenario.id} belongs to environment {scenario.env_id}, not to {skeleton.id}")
+        for name, value, kind in (("reward", reward, RewardMode), ("observations", observations, ObservationStyle)):
+            if value not in get_args(kind):
+                raise UsageError(f"{name} is {value!r}; give one of {', '.join(get_args(kind))}")
         if max_steps is not None and max_steps < 1:
             raise UsageError(f"max_steps is {max_steps}; give a number from 1 on, or None for no limit")
         self.skeleton = skeleton
@@ -183,7 +195,25 @@ class EnvCore:
 
     def snapshot(self, session: Snapshot) -> EnvSnapshot:
         """The snapshot of an episode whose session's snapshot is given."""
-        return EnvSnapshot(session=session, steps=self.steps, calls=self.calls, over=self.over)
+        return EnvSnapshot(
+            env_id=self.skeleton.id,
+            scenario_id=self.scenario.id,
+            session=session,
+            steps=self.steps,
+            calls=self.calls,
+            over=self.over,
+        )
+
+    def require_own(self, snapshot: EnvSnapshot) -> None:
+        """
+        Raises:
+            UsageError: for a snapshot of another scenario.
+        """
+        if (snapshot.env_id, snapshot.scenario_id) != (self.skeleton.id, self.scenario.id):
+            raise UsageError(
+                f"the snapshot is of {snapshot.env_id}/{snapshot.scenario_id}, not of "
+                f"{self.skeleton.id}/{self.scenario.id}"
+            )
 
     def restore(self, snapshot: EnvSnapshot) -> None:
         """Go back to the counts of a snapshot."""

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, get_args
 
 from envscaler.env.homes import Homes
 from envscaler.env.observation import ObservationStyle
@@ -49,6 +49,8 @@ class Library:
     """
 
     def __init__(self, store: LibraryStore, isolation: Isolation = "default") -> None:
+        if isolation not in get_args(Isolation):
+            raise UsageError(f"isolation is {isolation!r}; give one of {', '.join(get_args(Isolation))}")
         self.store = store
         self.isolation = isolation
         self.problems: list[str] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from envscaler.env.core import EnvCore, EnvInfo, EnvSnapshot, StepResult
+from envscaler.env.core import EnvCore, EnvInfo, EnvSnapshot, StepResult, tool_call
 from envscaler.env.observation import ObservationStyle
 from envscaler.env.verdict import ResetChecks, verdict_of
 from envscaler.messages import ToolCall, ToolMessage
@@ -127,7 +127,7 @@ class ToolEnv:
 
     def call(self, name: str, arguments: dict[str, JsonValue]) -> ToolMessage:
         """Call a tool without counting a step. Whatever goes wrong in it is an observation, not an exception."""
-        return self.carry_out(ToolCall(name=name, arguments=arguments))
+        return self.carry_out(tool_call(name, arguments))
 
     def carry_out(self, call: ToolCall) -> ToolMessage:
         """`call` for a call as an agent made it: with its id, and perhaps malformed."""
@@ -162,7 +162,9 @@ class ToolEnv:
 
     def restore(self, snapshot: EnvSnapshot) -> None:
         """Go back to a snapshot of this scenario: state, clock, streams and counts."""
-        self._require_session().restore(snapshot.session)
+        session = self._require_session()
+        self._core.require_own(snapshot)
+        session.restore(snapshot.session)
         self._core.restore(snapshot)
 
     def fork(self) -> ToolEnv:

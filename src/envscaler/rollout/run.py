@@ -119,6 +119,12 @@ class _Run:
                     )
                     self.store.write_run(self.record)
                     played = await self._play(missing, sandbox, homes)
+                    if homes.apart:
+                        name, reason = min(homes.apart.items())
+                        self.progress.note(
+                            f"{len(homes.apart)} environments ran in processes of their own, {name} because: {reason}; "
+                            "all reasons stand in run.json (kept_apart)"
+                        )
                     self.record = self.record.model_copy(
                         update={"kept_apart": {**self.record.kept_apart, **homes.apart}}
                     )

@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Self, get_args
 
 from envscaler.canonical import to_json
-from envscaler.errors import NotHardened, ProgramError, SandboxError
+from envscaler.errors import NotHardened, ProgramError, SandboxError, UsageError
 from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import (
     DEFAULT_CLOCK,
@@ -56,6 +56,8 @@ class Sandbox:
     def __init__(
         self, limits: Limits | None = None, workers: int | None = None, *, isolation: Isolation = "default"
     ) -> None:
+        if isolation not in get_args(Isolation):
+            raise UsageError(f"isolation is {isolation!r}; give one of {', '.join(get_args(Isolation))}")
         self.limits = limits or Limits()
         self.mode = isolation
         self._settings = settings_of(self.limits)
