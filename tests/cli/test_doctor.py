@@ -18,18 +18,18 @@ def test_a_machine_without_an_endpoint_is_well(cli: Command, tmp_path: Path) -> 
     assert not (tmp_path / "new").exists()
 
 
-def test_an_endpoint_is_tried(cli: Command) -> None:
+def test_an_endpoint_is_tried(cli: Command, tmp_path: Path) -> None:
     with ChatServer(answer='{"ok": true}') as server:
-        answer = cli("doctor", "--model", "test-model", "--base-url", server.base_url)
+        answer = cli("doctor", "--model", "test-model", "--base-url", server.base_url, "--library", tmp_path / "L")
     assert answer.code == 0, answer.out
     assert "JSON schema" in answer.out
     assert "All that a run needs works." in answer.out
 
 
-def test_an_endpoint_that_is_down_is_bad(cli: Command) -> None:
+def test_an_endpoint_that_is_down_is_bad(cli: Command, tmp_path: Path) -> None:
     with ChatServer(answer="ok") as server:
         base_url = server.base_url
-    answer = cli("doctor", "--model", "test-model", "--base-url", base_url, "--json")
+    answer = cli("doctor", "--model", "test-model", "--base-url", base_url, "--library", tmp_path / "L", "--json")
     assert answer.code == 1
     (finding,) = [finding for finding in answer.json["findings"] if finding["status"] == "bad"]
     assert finding["subject"] == "Model"

@@ -25,7 +25,7 @@ def test_a_rollout_tells_where_to_look(cli: Command, library: Path, tmp_path: Pa
     answer = cli("rollout", f"{library}/lending-desk", "--agent", "oracle", "--out", run)
     assert answer.code == 0
     assert "2 episodes played now" in answer.out
-    assert f"envscaler show {run} 0" in answer.out
+    assert f"envscaler show {run} 0" in " ".join(answer.out.split())
     assert "/books/B1/copies" in cli("show", run, "0").out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from typing import Any
 
@@ -39,7 +40,7 @@ async def test_vectors_do_not_depend_on_the_hash_seed_of_the_process() -> None:
         "sys.stdout.write(asyncio.run(NgramEmbedder(256).embed(['Städtische Bücherei'])).tobytes().hex())"
     )
     other = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, env={"PYTHONHASHSEED": "7"}, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", code, env={**os.environ, "PYTHONHASHSEED": "7"}, stdout=asyncio.subprocess.PIPE
     )
     output, _ = await other.communicate()
     assert output.decode() == (await NgramEmbedder(256).embed(["Städtische Bücherei"])).tobytes().hex()

@@ -227,10 +227,11 @@ async def test_a_killed_process_resumes_to_the_same_bytes(
     after: int, task_file: Path, tmp_path: Path, opened: Opened, straight: dict[str, bytes]
 ) -> None:
     library = tmp_path / "library"
+    paths = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))
     killed = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-c", _KILLED, task_file, library, str(after)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         check=False,
         capture_output=True,
     )
