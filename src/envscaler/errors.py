@@ -20,6 +20,10 @@ A bad episode is data and raises nothing: a tool that fails gives an observation
 one sentence that says what, where and what to do; the command line prints it without a traceback.
 """
 
+from __future__ import annotations
+
+from collections.abc import Collection
+
 
 class EnvScalerError(Exception):
     """Root of the tree."""
@@ -31,6 +35,15 @@ class UsageError(EnvScalerError):
     """What the user gave cannot be used; the message is one sentence that says what to do."""
 
     exit_code = 2
+
+
+def require_one_of(what: str, value: object, names: Collection[str]) -> None:
+    """
+    Raises:
+        UsageError: if `value` is none of the names; it tells them.
+    """
+    if value not in names:
+        raise UsageError(f"{what} is {value!r}; give one of {', '.join(names)}")
 
 
 class StoreError(UsageError):

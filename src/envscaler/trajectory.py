@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal, get_args
 
+from envscaler.errors import require_one_of
 from envscaler.messages import AssistantMessage, ToolMessage, UserMessage
 from envscaler.record import Record
 from envscaler.scenario import CheckKind
@@ -54,8 +55,7 @@ class Verdict(Record):
         Source: paper section 4, equation of r(τ); the other three modes are ours, because many published checks
         hold before anything was done.
         """
-        if mode not in get_args(RewardMode):
-            raise ValueError(f"no reward mode {mode!r}; there are {', '.join(get_args(RewardMode))}")
+        require_one_of("reward", mode, get_args(RewardMode))
         if not self.checks:
             return None
         if mode == "fraction":

@@ -108,6 +108,7 @@ def test_a_rollout_gives_the_same_in_every_isolation_and_says_which_it_was(
     if isolation == "required" and answer.code == 2:
         pytest.skip("this machine cannot contain generated code")
     record = answer.json["record"]
+    assert ("ran in processes of their own" in answer.err) == (isolation == "in-process")
     assert record["isolation_modes"] == [isolation]
     assert list(record["kept_apart"]) == (["lending-desk"] if isolation == "in-process" else [])
     usual = cli("rollout", library, "--agent", "oracle", "--out", tmp_path / "usual", "--json")

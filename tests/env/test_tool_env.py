@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -396,3 +396,22 @@ def test_an_isolation_that_there_is_not_is_refused() -> None:
     for isolation in ("requird", "in_process", None):
         with pytest.raises(UsageError, match="in-process"):
             BlockingSandbox(isolation=isolation).__enter__()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda env: env.step(None), "an action is"),
+        (lambda env: env.step({"name": "lend_book"}), "an action is"),
+        (lambda env: env.restore(None), "restore takes"),
+        (lambda env: env.reset(seed="x"), "a seed is"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_with_a_sentence(
+    sandbox: BlockingSandbox, act: Callable[[Any], object], said: str
+) -> None:
+    with make(sandbox) as env:
+        env.reset()
+        with pytest.raises(UsageError, match=said):
+            act(env)
+        assert env.state()

@@ -52,6 +52,10 @@ class Shop(Base):
 """
 
 
+def test_a_text_that_is_no_program_cannot_be_read() -> None:
+    assert "cannot be read" in (way_out("class Env(:") or "")
+
+
 def test_what_stays_in_its_module_has_no_way_out() -> None:
     assert way_out(PROGRAM) is None
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from envscaler.sandbox import BlockingSandbox, Limits, Program
+
+if TYPE_CHECKING:
+    from .hostile import Bait
 
 QUICK = Limits(cpu_s=0.3, cpu_kill_s=0.8, wall_s=2.5, memory_mb=256, max_output_bytes=100_000, max_state_bytes=400_000)
 """Limits under which a test of a runaway program takes a second."""
@@ -88,3 +92,29 @@ def program_of(body: str, class_name: str = "Env") -> Program:
 def box() -> Iterator[BlockingSandbox]:
     with BlockingSandbox(QUICK) as sandbox:
         yield sandbox
+
+
+@pytest.fixture(scope="module", params=["default", "portable"])
+def guarded(request: pytest.FixtureRequest) -> Iterator[BlockingSandbox]:
+    """A sandbox to attack, with and without the kernel's help."""
+    from .hostile import guarded_sandbox
+
+    with guarded_sandbox(portable=request.param == "portable") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def bait() -> Iterator[Bait]:
+    """What an attack could reach."""
+    from .hostile import laid_bait
+
+    with laid_bait() as laid:
+        yield laid
+
+
+@pytest.fixture
+def prints_little(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """For tests that print next to nothing, nor does anything that they start."""
+    yield
+    printed = capfd.readouterr()
+    assert len(printed.out) + len(printed.err) < 1000

@@ -13,7 +13,7 @@ from envscaler.sandbox.inside.seccomp import _NUMBERS, _NUMBERS_WITHOUT_EXEC, _N
 
 from .attacks import frames, kernel, machine_code, objects, remains, tampering
 from .attacks.texts import programs
-from .hostile import Bait, attack, guarded_sandbox, laid_bait, need
+from .hostile import Bait, attack, guarded_sandbox, need
 from .processes import living
 
 ATTACKS = {
@@ -35,20 +35,11 @@ def guarded(request: pytest.FixtureRequest) -> Iterator[BlockingSandbox]:
         yield sandbox
 
 
-@pytest.fixture
-def bait() -> Iterator[Bait]:
-    with laid_bait() as laid:
-        yield laid
-
-
+@pytest.mark.usefixtures("prints_little")
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_is_contained(
-    guarded: BlockingSandbox, bait: Bait, name: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_attack_is_contained(guarded: BlockingSandbox, bait: Bait, name: str) -> None:
     need(guarded, kernel=name in NEEDS_KERNEL)
     attack(guarded, bait, ATTACKS[name])
-    printed = capfd.readouterr()
-    assert len(printed.out) + len(printed.err) < 1000
 
 
 def test_every_system_call_that_is_not_allowed_is_refused(guarded: BlockingSandbox) -> None:

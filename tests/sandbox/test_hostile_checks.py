@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from envscaler.sandbox import BlockingSandbox
 from envscaler.sandbox.traceless import leaves_nothing
 
-from .hostile import Bait, guarded_sandbox, laid_bait, need
+from .hostile import Bait, need
 
 FINAL = {"rows": {"a": 1}, "names": ["x", "y"]}
 VICTIM = """
@@ -52,7 +50,7 @@ TAMPERING = {
     "patches the loader": "import sys\nloader = sys.modules['envscaler.sandbox.inside.loader']\n"
     "loader.check_value = lambda *a: True\n",
     "patches the worker": "import sys\nw = sys.modules['envscaler.sandbox.inside.worker']\n"
-    "w.from_json = lambda text: {}\nw.Worker._judge = lambda self, request: None\n",
+    "w.from_json = lambda text: {}\nw.Worker._judged = lambda self, request: None\n",
     "leaves a finalizer": "class Last:\n  def __del__(self):\n    import builtins\n    builtins.len = lambda x: 99\n"
     "loop = [Last()]\nloop.append(loop)\n",
     "leaves a generator with a last word": "def last():\n  try:\n    yield\n  finally:\n    while True: pass\n"
@@ -65,18 +63,6 @@ TAMPERING = {
     "evaluates": "eval('__import__(\"builtins\")').len = lambda x: 99\n",
     "spells a name otherwise": "ｅｖａｌ('_' * 2 + 'import' + '_' * 2)('builtins').len = lambda x: 99\n",
 }
-
-
-@pytest.fixture(scope="module", params=["default", "portable"])
-def guarded(request: pytest.FixtureRequest) -> Iterator[BlockingSandbox]:
-    with guarded_sandbox(portable=request.param == "portable") as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def bait() -> Iterator[Bait]:
-    with laid_bait() as laid:
-        yield laid
 
 
 def _said(sandbox: BlockingSandbox, *sources: str) -> list[bool | None]:

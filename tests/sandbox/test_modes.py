@@ -58,6 +58,9 @@ class Diary:
         return {"success": True, "pages": copy.deepcopy(self.pages), "written": len(WRITTEN)}
 
     def day_after(self, day: str):
+        import time
+
+        assert date.fromtimestamp(time.time()) == date.today()
         after = datetime.strptime(day, "%Y-%m-%d") + timedelta(days=1)
         return [after.date().isoformat(), after.strftime("%A, %j"), f"{date.fromisoformat(day):%d %B}", str(after)]
 

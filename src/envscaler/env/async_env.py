@@ -93,9 +93,9 @@ class AsyncToolEnv:
             ProgramError: if the program cannot be loaded or built from the initial state.
             SandboxError: if the machinery fails.
         """
+        seed = self._core.seed_of(seed)
         await self._end_session()
         scenario = self.scenario
-        seed = self._core.seed if seed is None else seed
         session = await self._sandbox.open(self._program, scenario.initial_state, seed=seed, clock=scenario.clock)
         self._core.begin(seed)
         self._session = session
@@ -113,7 +113,7 @@ class AsyncToolEnv:
             UsageError: before reset and after the end.
             SandboxError: if the machinery fails.
         """
-        self._core.require_open_end()
+        self._core.require_open_end(action)
         if isinstance(action, str):
             return self._core.after_final(action, self.digest, await self.verify())
         message = await self.carry_out(action)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, TypedDict, get_args
 
 from envscaler.env.observation import ObservationStyle, error_text, observe, unknown_tool_text
-from envscaler.errors import UsageError
+from envscaler.errors import UsageError, require_one_of
 from envscaler.messages import ToolCall, ToolMessage
 from envscaler.program import argument_faults, coerced, tool_schemas
 from envscaler.record import JsonSchema
@@ -80,9 +80,8 @@ class EnvCore:
     ) -> None:
         if scenario.env_id != skeleton.id:
             raise UsageError(f"scenario {scenario.id} belongs to environment {scenario.env_id}, not to {skeleton.id}")
-        for name, value, kind in (("reward", reward, RewardMode), ("observations", observations, ObservationStyle)):
-            if value not in get_args(kind):
-                raise UsageError(f"{name} is {value!r}; give one of {', '.join(get_args(kind))}")
+        require_one_of("reward", reward, get_args(RewardMode))
+        require_one_of("observations", observations, get_args(ObservationStyle))
         if max_steps is not None and max_steps < 1:
             raise UsageError(f"max_steps is {max_steps}; give a number from 1 on, or None for no limit")
         self.skeleton = skeleton
@@ -98,6 +97,16 @@ class EnvCore:
         self.calls = 0
         self.running = False
         self.over = False
+
+    def seed_of(self, given: int | None) -> int:
+        """The seed of the next episode.
+
+        Raises:
+            UsageError: if the one given is no integer.
+        """
+        if given is not None and not isinstance(given, int):
+            raise UsageError(f"a seed is an integer, not {given!r}")
+        return self.seed if given is None else given
 
     def begin(self, seed: int) -> None:
         """Start a new episode; without another seed given, the next one has the same."""
@@ -127,12 +136,14 @@ class EnvCore:
         if not self.running:
             raise UsageError("the environment has no episode; call reset() first")
 
-    def require_open_end(self) -> None:
+    def require_open_end(self, action: object) -> None:
         """
         Raises:
-            UsageError: also when the episode is over.
+            UsageError: also when the episode is over, or the action is none.
         """
         self.require_running()
+        if not isinstance(action, ToolCall | str):
+            raise UsageError(f"an action is a ToolCall or the text of a final message, not {action!r}")
         if self.over:
             raise UsageError("the episode is over; call reset() to start another")
 
@@ -207,8 +218,10 @@ class EnvCore:
     def require_own(self, snapshot: EnvSnapshot) -> None:
         """
         Raises:
-            UsageError: for a snapshot of another scenario.
+            UsageError: for a snapshot of another scenario, or for something else.
         """
+        if not isinstance(snapshot, EnvSnapshot):
+            raise UsageError(f"restore takes what snapshot gave, not {snapshot!r}")
         if (snapshot.env_id, snapshot.scenario_id) != (self.skeleton.id, self.scenario.id):
             raise UsageError(
                 f"the snapshot is of {snapshot.env_id}/{snapshot.scenario_id}, not of "

@@ -62,13 +62,13 @@ class Homes:
     async def _why_not_shared(self, skeleton: EnvSkeleton, scenario: Scenario) -> str | None:
         if self._sandbox.isolation.level != "hardened":
             return "workers are not hardened on this machine"
+        outside = way_out(skeleton.source)
+        if outside is not None:
+            return f"its sessions could meet there: {outside}"
         try:
             findings = await examine_env(skeleton, scenario, self._sandbox)
             if findings:
                 return f"it does not keep the contract: {findings[0].oracle}: {findings[0].detail}"
-            outside = way_out(skeleton.source)
-            if outside is not None:
-                return f"its sessions could meet there: {outside}"
             return await compared(skeleton, scenario, self._sandbox, "shared")
         except WorkerLost as fault:
             return f"it does not do again what it did: {fault}"

@@ -15,7 +15,7 @@ from envscaler.env.homes import Homes
 from envscaler.env.observation import ObservationStyle
 from envscaler.env.tool_env import ToolEnv
 from envscaler.env.verdict import ResetChecks
-from envscaler.errors import UsageError
+from envscaler.errors import UsageError, require_one_of
 from envscaler.sandbox import BlockingSandbox, Isolation, Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
@@ -49,8 +49,7 @@ class Library:
     """
 
     def __init__(self, store: LibraryStore, isolation: Isolation = "default") -> None:
-        if isolation not in get_args(Isolation):
-            raise UsageError(f"isolation is {isolation!r}; give one of {', '.join(get_args(Isolation))}")
+        require_one_of("isolation", isolation, get_args(Isolation))
         self.store = store
         self.isolation = isolation
         self.problems: list[str] = []

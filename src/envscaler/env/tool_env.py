@@ -98,9 +98,9 @@ class ToolEnv:
             ProgramError: if the program cannot be loaded or built from the initial state.
             SandboxError: if the machinery fails.
         """
+        seed = self._core.seed_of(seed)
         self._end_session()
         scenario = self.scenario
-        seed = self._core.seed if seed is None else seed
         session = self._sandbox.open(self._program, scenario.initial_state, seed=seed, clock=scenario.clock)
         self._core.begin(seed)
         self._session = session
@@ -118,7 +118,7 @@ class ToolEnv:
             UsageError: before reset and after the end.
             SandboxError: if the machinery fails.
         """
-        self._core.require_open_end()
+        self._core.require_open_end(action)
         if isinstance(action, str):
             return self._core.after_final(action, self.digest, self.verify())
         message = self.carry_out(action)

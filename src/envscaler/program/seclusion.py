@@ -30,10 +30,12 @@ _DUNDERS = frozenset(
 def way_out(source: str) -> str | None:
     """What in a program's text could be noticed outside its module, in a few words with the line; None: nothing.
 
-    Args:
-        source: a text that compiles.
+    A text that is no program is told as such.
     """
-    tree = ast.parse(source)
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return f"it cannot be read: {error}"
     imported: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

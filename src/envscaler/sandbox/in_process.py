@@ -16,12 +16,12 @@ import threading
 import time
 import types
 import typing
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from envscaler.sandbox.inside import loader
-from envscaler.sandbox.inside.instance import Instance, clean, failure_kind, message_of
-from envscaler.sandbox.inside.virtual import Virtual
+from envscaler.sandbox.inside.instance import Instance, failed, message_of
+from envscaler.sandbox.inside.virtual import Virtual, moment_functions, time_functions
 from envscaler.sandbox.inside.wire import Build, Call, Judge, Reply, Request, Settings
 
 _virtual = Virtual()
@@ -58,16 +58,7 @@ class InProcess:
             try:
                 return self._answer(request)
             except Exception as error:  # noqa: BLE001 - whatever a program raises is the answer to its call
-                return Reply(
-                    serial=request.serial,
-                    kind=failure_kind(error),
-                    type=clean(type(error).__name__, 200),
-                    message=clean(message_of(error), self._settings.max_message_chars),
-                    line=loader.line_of(error),
-                    digest=self._instance.digest,
-                    clock_us=_virtual.clock_us,
-                    usable=self._instance.roll_back(),
-                )
+                return failed(request.serial, error, message_of(error), self._instance, self._settings, _virtual)
 
     def _answer(self, request: Request) -> Reply:
         if isinstance(request, Call):
@@ -100,7 +91,7 @@ def _builtins() -> dict[str, Any]:
         "typing": typing,
         # What the methods of datetime import for themselves, by way of whoever calls them.
         "_strptime": importlib.import_module("_strptime"),
-        "time": time,
+        "time": _like(time, time_functions(_virtual)),
     }
 
     def import_module(name: str, *_: object) -> types.ModuleType:
@@ -122,31 +113,24 @@ def _datetime() -> types.ModuleType:
         def __subclasscheck__(cls, other: type) -> bool:
             return issubclass(other, cls.__mro__[1])
 
+    now, utcnow, today = map(classmethod, moment_functions(_virtual))
+
     class Date(datetime.date, metaclass=OfAKind):
-        @classmethod
-        def today(cls) -> Date:
-            now = _virtual.read_datetime()
-            return cls(now.year, now.month, now.day)
+        pass
 
     class DateTime(datetime.datetime, metaclass=OfAKind):
-        @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> DateTime:
-            moment = _virtual.read_datetime()
-            if tz is not None:
-                moment = moment.replace(tzinfo=datetime.UTC).astimezone(tz)
-            return cls.combine(moment.date(), moment.timetz())
+        pass
 
-        @classmethod
-        def utcnow(cls) -> DateTime:
-            return cls.now()
-
-        @classmethod
-        def today(cls) -> DateTime:
-            return cls.now()
-
+    Date.today = today  # type: ignore[assignment]
+    DateTime.now, DateTime.utcnow, DateTime.today = now, utcnow, utcnow  # type: ignore[assignment]
     for cls, name in ((Date, "date"), (DateTime, "datetime")):
         cls.__name__ = cls.__qualname__ = name
         cls.__module__ = "datetime"
-    module = types.ModuleType("datetime")
-    module.__dict__.update({**vars(datetime), "date": Date, "datetime": DateTime})
-    return module
+    return _like(datetime, {"date": Date, "datetime": DateTime})
+
+
+def _like(module: types.ModuleType, changes: Mapping[str, object]) -> types.ModuleType:
+    """A module with the names of another, some of them changed."""
+    made = types.ModuleType(module.__name__)
+    made.__dict__.update({**vars(module), **changes})
+    return made

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self, get_args
 
 from envscaler.canonical import to_json
-from envscaler.errors import NotHardened, ProgramError, SandboxError, UsageError
+from envscaler.errors import NotHardened, ProgramError, SandboxError, require_one_of
 from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import (
     DEFAULT_CLOCK,
@@ -56,8 +56,7 @@ class Sandbox:
     def __init__(
         self, limits: Limits | None = None, workers: int | None = None, *, isolation: Isolation = "default"
     ) -> None:
-        if isolation not in get_args(Isolation):
-            raise UsageError(f"isolation is {isolation!r}; give one of {', '.join(get_args(Isolation))}")
+        require_one_of("isolation", isolation, get_args(Isolation))
         self.limits = limits or Limits()
         self.mode = isolation
         self._settings = settings_of(self.limits)

@@ -340,9 +340,9 @@ def raises_with_a_traceback_of_its_own_making(self):
 
 
 def raises_the_interruption_of_the_worker(self):
-    from envscaler.sandbox.inside.worker import Interrupted
+    from envscaler.sandbox.inside.instance import Timeout
 
-    raise Interrupted
+    raise Timeout
 
 
 def raises_a_group_of_groups(self):

@@ -24,6 +24,10 @@ class TooLarge(Exception):
     """A result or a state is larger than the limits allow."""
 
 
+class Timeout(BaseException):
+    """The running call has used its CPU time."""
+
+
 class UnknownTool(Exception):
     """The class has no public method of that name."""
 
@@ -144,8 +148,39 @@ class Instance:
         return text
 
 
+def failed(
+    serial: int,
+    error: BaseException,
+    message: str,
+    instance: Instance | None,
+    settings: Settings,
+    virtual: Virtual,
+    *,
+    usable: bool = True,
+) -> Reply:
+    """The answer to a request that an exception ended; the instance is put back, which can make it unusable.
+
+    Args:
+        message: what the exception says.
+        instance: None where there is none to put back, after a check.
+        usable: whether it can be, as far as that is known.
+    """
+    return Reply(
+        serial=serial,
+        kind=failure_kind(error),
+        type=clean(type(error).__name__, 200),
+        message=clean(message, settings.max_message_chars),
+        line=loader.line_of(error),
+        digest=instance.digest if instance is not None else "",
+        clock_us=virtual.clock_us,
+        usable=instance is not None and instance.roll_back() and usable,
+    )
+
+
 def failure_kind(error: BaseException) -> FailureKind:
     """Which kind of failure an exception is that ended a request."""
+    if isinstance(error, Timeout):
+        return "timeout"
     if isinstance(error, NotJson):
         return "not_json"
     if isinstance(error, TooLarge):

@@ -25,6 +25,7 @@ LATEST_US = 253_402_214_400_000_000
 _EPOCH = datetime.datetime(1970, 1, 1)
 _real_gmtime = time.gmtime
 _real_strftime = time.strftime
+_real_asctime = time.asctime
 
 
 class Virtual:
@@ -74,7 +75,9 @@ def install(virtual: Virtual) -> None:
     virtual.installed = True
 
 
-def _install_time(virtual: Virtual) -> None:
+def time_functions(virtual: Virtual) -> dict[str, Callable[..., Any]]:
+    """What of the module `time` tells or spends time, by name, with `virtual` as its clock."""
+
     def seconds(*_: object) -> float:
         return virtual.read_us() / 1_000_000
 
@@ -98,7 +101,6 @@ def _install_time(virtual: Virtual) -> None:
     def asctime(moment: Any = None) -> str:
         return _real_asctime(broken_down() if moment is None else moment)
 
-    _real_asctime = time.asctime
     replacements: dict[str, Callable[..., Any]] = {
         **dict.fromkeys(("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime"), seconds),
         "sleep": sleep,
@@ -110,11 +112,12 @@ def _install_time(virtual: Virtual) -> None:
     }
     for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime"):
         replacements[f"{name}_ns"] = nanoseconds
-    for name, function in replacements.items():
-        setattr(time, name, function)
+    return replacements
 
 
-def _install_datetime(virtual: Virtual) -> None:
+def moment_functions(virtual: Virtual) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """`now` and `utcnow` of `datetime`, `today` of `date`, with `virtual` as their clock; they take the class first."""
+
     def now(cls: type[datetime.datetime], tz: datetime.tzinfo | None = None) -> datetime.datetime:
         moment = virtual.read_datetime()
         if tz is not None:
@@ -130,6 +133,16 @@ def _install_datetime(virtual: Virtual) -> None:
         moment = virtual.read_datetime()
         return cls(moment.year, moment.month, moment.day)
 
+    return now, utcnow, today
+
+
+def _install_time(virtual: Virtual) -> None:
+    for name, function in time_functions(virtual).items():
+        setattr(time, name, function)
+
+
+def _install_datetime(virtual: Virtual) -> None:
+    now, utcnow, today = moment_functions(virtual)
     _replace_method(datetime.datetime, "now", now)
     _replace_method(datetime.datetime, "utcnow", utcnow)
     _replace_method(datetime.datetime, "today", utcnow)

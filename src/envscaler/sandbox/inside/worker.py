@@ -18,7 +18,7 @@ import msgspec
 from envscaler.canonical import JsonValue, canonical_text, from_json, to_json
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside import loader
-from envscaler.sandbox.inside.instance import FailureKind, Instance, clean, failure_kind, message_of
+from envscaler.sandbox.inside.instance import Instance, Timeout, clean, failed, message_of
 from envscaler.sandbox.inside.virtual import Virtual
 from envscaler.sandbox.inside.wire import (
     Build,
@@ -39,10 +39,6 @@ INTERRUPT_EVERY_S = 0.1
 """A program can swallow an interruption; it comes again after this much more CPU time."""
 
 _decode_message = msgspec.msgpack.Decoder(Message).decode
-
-
-class Interrupted(BaseException):
-    """The running call has used its CPU time."""
 
 
 class Worker:
@@ -106,7 +102,7 @@ class Worker:
                 signal.setitimer(signal.ITIMER_PROF, cpu_s or self._settings.cpu_s, INTERRUPT_EVERY_S)
                 reply = body()
                 if self._interrupted:
-                    raise Interrupted  # the program swallowed it: how far it came depends on the machine
+                    raise Timeout  # the program swallowed it: how far it came depends on the machine
                 return reply
             finally:
                 self._running = False
@@ -120,28 +116,17 @@ class Worker:
         """What SIGPROF does: end the running call."""
         if self._running:
             self._interrupted = True
-            raise Interrupted
+            raise Timeout
 
     def _failure(self, serial: int, error: BaseException, instance: Instance | None) -> Reply:
         # Where time or memory ran out, the call has done what it would not do again at the same place; only in a new
         # worker is what it left outside the instance what playing the log again gives.
-        put_back = instance is not None and instance.roll_back()
-        usable = put_back and not self._interrupted and not isinstance(error, MemoryError)
-        kind: FailureKind
-        if isinstance(error, Interrupted):
-            kind, name, message = "timeout", "Timeout", f"it used more than {self._settings.cpu_s:g} s of CPU time"
+        usable = not self._interrupted and not isinstance(error, MemoryError)
+        if isinstance(error, Timeout):
+            message = f"it used more than {self._settings.cpu_s:g} s of CPU time"
         else:
-            kind, name, message = failure_kind(error), type(error).__name__, self._message_of(error)
-        return Reply(
-            serial=serial,
-            kind=kind,
-            type=clean(name, 200),
-            message=clean(message, self._settings.max_message_chars),
-            line=loader.line_of(error),
-            digest=instance.digest if instance is not None else "",
-            clock_us=self._virtual.clock_us,
-            usable=usable,
-        )
+            message = self._message_of(error)
+        return failed(serial, error, message, instance, self._settings, self._virtual, usable=usable)
 
     def _message_of(self, error: BaseException) -> str:
         try:
