@@ -6,10 +6,11 @@ above relies on that and never normalises again. How a program is run is not thi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from envscaler.canonical import JsonValue, State, canonical, digest, encode, escape, text_digest
+from envscaler.canonical import JsonValue, State, canonical, digest, encode, escape, from_json, text_digest, to_json
+from envscaler.editing import Edit, edit
 from envscaler.record import Record
 
 __all__ = [
@@ -19,9 +20,11 @@ __all__ = [
     "canonical",
     "diff",
     "digest",
+    "edits_of",
     "encode",
     "escape",
     "get",
+    "patched",
     "replaced",
     "text_digest",
     "tokens",
@@ -94,6 +97,23 @@ class Change(Record):
     """The value before; None when added."""
     after: JsonValue = None
     """The value after; None when removed."""
+
+
+def edits_of(changes: Iterable[Change]) -> list[Edit]:
+    """The changes in a form that can be carried out one after the other: what goes from lists, last first."""
+    listed = list(changes)
+    removed = [change for change in listed if change.kind == "removed"]
+    made: list[Edit] = [[tokens(change.pointer), change.after] for change in listed if change.kind != "removed"]
+    return made + [[tokens(change.pointer)] for change in reversed(removed)]
+
+
+def patched(value: JsonValue, changes: Iterable[Change]) -> JsonValue:
+    """A copy of `value` with these changes made, whatever `before` they name.
+
+    Raises:
+        KeyError, IndexError, ValueError, TypeError: if a place does not exist.
+    """
+    return edit(from_json(to_json(value)), edits_of(changes))
 
 
 def diff(before: JsonValue, after: JsonValue) -> tuple[Change, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
-from envscaler.sandbox import BlockingSandbox, CheckOutcome
+from envscaler.editing import Edit, edit
+from envscaler.sandbox import BlockingSandbox, CheckOutcome, Limits, Sandbox
 
 INITIAL = {"rows": {"a": 1}}
 FINAL = {"rows": {"a": 2}, "names": ["x"]}
@@ -140,3 +143,41 @@ def test_a_check_that_never_lets_go_costs_itself_only(box: BlockingSandbox) -> N
     fine = "def check_func(final_state):\n    return True\n"
     outcomes = box.check([fine, stubborn, fine, fine], initial_state={}, final_state={})
     assert [outcome.value for outcome in outcomes] == [True, None, True, True]
+
+
+@pytest.mark.anyio
+async def test_many_edited_states_are_judged_as_each_would_be_by_itself() -> None:
+    state = {"orders": {"O1": {"status": "open", "lines": [1, 2]}, "O2": {"status": "open", "lines": []}}, "count": 2}
+    sources = [
+        "def check_func(final_state):\n    return final_state['orders']['O1']['status'] == 'shipped'",
+        "def check_func(final_state):\n    return len(final_state['orders']) == len(initial_state['orders'])",
+        "def check_func(final_state):\n    return final_state['count']",
+        "def check_func(final_state):\n    final_state['orders'].clear()\n    return True",
+        "import os\ndef check_func(final_state):\n    return 3 in final_state['orders']['O1']['lines']",
+    ]
+    edits: list[list[Edit]] = [
+        [],
+        [[["orders", "O1", "status"], "shipped"]],
+        [[["orders", "O1"]]],
+        [[["orders", "O3"], {"status": "new"}], [["count"], True]],
+        [[["orders", "O1", "lines", 2], 3], [["orders", "O1", "lines", "0"]]],
+    ]
+    async with Sandbox() as sandbox, sandbox.judge() as judge:
+        together = await judge.check_edited(sources, initial_state=state, final_state=state, edits=edits)
+        for changes, said in zip(edits, together, strict=True):
+            final = edit(copy.deepcopy(state), changes)
+            assert said == await judge.check(sources, initial_state=state, final_state=final)
+    assert [outcome.value for outcome in together[4]] == [False, True, None, True, True]
+
+
+@pytest.mark.anyio
+async def test_one_that_never_ends_among_many_edited_states_costs_nobody_else_its_answer() -> None:
+    sources = [
+        "def check_func(final_state):\n    while final_state['n'] == 1:\n        pass\n    return True",
+        "def check_func(final_state):\n    return final_state['n'] == 2",
+    ]
+    async with Sandbox(Limits(cpu_s=0.3, cpu_kill_s=1.0)) as sandbox, sandbox.judge() as judge:
+        said = await judge.check_edited(
+            sources, initial_state={"n": 0}, final_state={"n": 0}, edits=[[[["n"], n]] for n in range(3)]
+        )
+    assert [[outcome.value for outcome in row] for row in said] == [[True, False], [None, False], [True, True]]

@@ -81,7 +81,23 @@ class Judge(msgspec.Struct, frozen=True, array_like=True, tag="judge"):
     clock_us: int
 
 
-Request = Build | Call | Read | Judge
+class JudgeEdited(msgspec.Struct, frozen=True, array_like=True, tag="edited"):
+    """Run check functions over many states that differ little from one; `Reply.result` is the JSON text of a list of
+    `Judged` for each state.
+
+    Only for functions that can leave nothing behind.
+    """
+
+    serial: int
+    sources: tuple[str, ...]
+    initial: bytes
+    final: bytes
+    edits: bytes
+    """JSON text of a list of edits (`envscaler.editing`) for each state."""
+    clock_us: int
+
+
+Request = Build | Call | Read | Judge | JudgeEdited
 Message = Request | Leave
 
 

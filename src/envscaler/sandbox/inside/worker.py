@@ -16,6 +16,7 @@ from typing import NoReturn
 import msgspec
 
 from envscaler.canonical import JsonValue, canonical_text, from_json, to_json
+from envscaler.editing import edit
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside import loader
 from envscaler.sandbox.inside.instance import Instance, Timeout, clean, failed, message_of
@@ -25,6 +26,7 @@ from envscaler.sandbox.inside.wire import (
     Call,
     Judge,
     Judged,
+    JudgeEdited,
     Leave,
     Message,
     Read,
@@ -37,6 +39,9 @@ from envscaler.sandbox.inside.wire import (
 
 INTERRUPT_EVERY_S = 0.1
 """A program can swallow an interruption; it comes again after this much more CPU time."""
+
+_LONGEST_REASON = 400
+"""Characters of an exception that one of many checks raised."""
 
 _decode_message = msgspec.msgpack.Decoder(Message).decode
 
@@ -78,6 +83,8 @@ class Worker:
         if isinstance(request, Read):
             read = self._instances[request.slot]
             return self._guarded(request.serial, lambda: read.read(request), read)
+        if isinstance(request, JudgeEdited):
+            return self._guarded(request.serial, lambda: _said_of_edited(request, self._virtual))
         return self._judged(request)
 
     def _judged(self, request: Judge) -> Reply:
@@ -150,6 +157,38 @@ def _said(request: Judge, source: str) -> Reply:
         text = clean(f"it returned {type(value).__name__}, not a bool", 200)
         return Reply(serial=request.serial, kind="not_json", type="TypeError", message=text, changed=mutated)
     return Reply(serial=request.serial, result=b"true" if value else b"false", changed=mutated)
+
+
+def _said_of_edited(request: JudgeEdited, virtual: Virtual) -> Reply:
+    initial = from_json(request.initial)
+    said: list[list[Judged]] = []
+    for edits in from_json(request.edits):
+        final = edit(from_json(request.final), edits)
+        text = to_json(final)
+        row = [_judgement(request, source, initial, final, virtual) for source in request.sources]
+        if not _still(final, text):
+            # Which of them wrote to it, and what those after it then saw, is to be found out one by one.
+            row = [msgspec.structs.replace(judged, mutated=True) for judged in row]
+        said.append(row)
+    if not _still(initial, request.initial):
+        said = [[msgspec.structs.replace(judged, mutated=True) for judged in row] for row in said]
+    return Reply(serial=request.serial, result=msgspec.json.encode(said))
+
+
+def _judgement(request: JudgeEdited, source: str, initial: JsonValue, final: JsonValue, virtual: Virtual) -> Judged:
+    virtual.begin(0, 0, request.clock_us)
+    try:
+        value = loader.check_value(source, initial, final)
+    except Exception as error:  # noqa: BLE001 - whatever a check raises is what it says
+        reason = f"{type(error).__name__}: {message_of(error)}"
+        return Judged(None, clean(reason, _LONGEST_REASON))
+    if type(value) is not bool:
+        return Judged(None, _not_bool(value))
+    return Judged(value)
+
+
+def _not_bool(value: object) -> str:
+    return f"TypeError: it returned {clean(type(value).__name__, 200)}, not a bool"
 
 
 def _still(value: JsonValue, text: bytes) -> bool:
