@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from envscaler.sandbox.inside.instance import Instance, failed, message_of
 from envscaler.sandbox.inside.virtual import Virtual, moment_functions, time_functions
-from envscaler.sandbox.inside.wire import Build, Call, Judge, Reply, Request, Settings
+from envscaler.sandbox.inside.wire import Build, Call, Judge, JudgeEdited, Reply, Request, Settings
 
 _virtual = Virtual()
 _one_at_a_time = threading.Lock()
@@ -65,7 +65,7 @@ class InProcess:
             return self._instance.call(request)
         if isinstance(request, Build):
             return self._instance.build(request)
-        if isinstance(request, Judge):
+        if isinstance(request, Judge | JudgeEdited):
             raise TypeError("states are not judged in this process")
         return self._instance.read(request)
 
