@@ -5,9 +5,11 @@ How scenarios are made is `synth`'s business; how checks are run is `env`'s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
+
+from pydantic import Field
 
 from envscaler.record import Record
 from envscaler.skeleton import Origin
@@ -44,14 +46,14 @@ class SolutionCall(Record):
     bindings: dict[str, Binding] = {}
     """JSON pointer in `arguments` → where its value comes from. A replay that varies calls resolves these first."""
 
-    def resolved(self, results: Sequence[JsonValue]) -> dict[str, JsonValue]:
+    def resolved(self, results: Sequence[JsonValue] | Mapping[int, JsonValue]) -> dict[str, JsonValue]:
         """The arguments with each binding replaced by the value that the earlier call really returned.
 
         A value that is not there (the earlier call failed) leaves the recorded literal: the call is then made as it
         was recorded, and what comes of it is seen.
 
         Args:
-            results: result of each earlier call of the solution, in order.
+            results: result of each earlier call of the solution, in order or by its index.
         """
         arguments: JsonValue = self.arguments
         for pointer, binding in self.bindings.items():
@@ -109,7 +111,7 @@ class Scenario(Record):
     """Other call sequences that are right as well."""
     clock: str = "2025-01-06T09:00:00"
     """ISO 8601 time at which an episode starts, in the environment's virtual time."""
-    seed: int = 0
+    seed: int = Field(default=0, ge=-(2**63), lt=2**63)
     difficulty: Difficulty | None = None
     tools: tuple[str, ...] | None = None
     """Names of the tools shown to the agent; None: all."""

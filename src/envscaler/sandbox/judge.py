@@ -59,11 +59,21 @@ class Judge:
             worker.kill()
 
     async def check(
-        self, sources: Sequence[str], *, initial_state: State, final_state: State, clock: str = DEFAULT_CLOCK
+        self,
+        sources: Sequence[str],
+        *,
+        initial_state: State,
+        final_state: State,
+        clock: str = DEFAULT_CLOCK,
+        seed: int = 0,
     ) -> tuple[CheckOutcome, ...]:
-        """As `Sandbox.check`, in this process."""
+        """As `Sandbox.check`, in this process.
+
+        Args:
+            seed: of the random streams that a check may draw from; with another one, one that does says other things.
+        """
         initial, final = to_json(initial_state), to_json(final_state)
-        return await self._judge(sources, "function", initial, final, clock_us(clock))
+        return await self._judge(sources, "function", initial, final, clock_us(clock), seed)
 
     async def evaluate(
         self, expressions: Sequence[str], state: JsonValue, *, clock: str = DEFAULT_CLOCK
@@ -142,19 +152,31 @@ class Judge:
         return [[_outcome(one, self._limits) for one in row] for row in said]
 
     async def _judge(
-        self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
+        self,
+        sources: Sequence[str],
+        form: Literal["function", "expression"],
+        initial: bytes,
+        final: bytes,
+        clock: int,
+        seed: int = 0,
     ) -> tuple[CheckOutcome, ...]:
         async with self._lock:
             if self._worker is not None:
                 self._worker.take()
             try:
-                return await self._judged(sources, form, initial, final, clock)
+                return await self._judged(sources, form, initial, final, clock, seed)
             finally:
                 if self._worker is not None:
                     self._worker.rest()
 
     async def _judged(
-        self, sources: Sequence[str], form: Literal["function", "expression"], initial: bytes, final: bytes, clock: int
+        self,
+        sources: Sequence[str],
+        form: Literal["function", "expression"],
+        initial: bytes,
+        final: bytes,
+        clock: int,
+        seed: int,
     ) -> tuple[CheckOutcome, ...]:
         outcomes: list[CheckOutcome] = []
         deaths = singly = 0
@@ -167,7 +189,7 @@ class Judge:
             chosen = sources[len(outcomes) : len(outcomes) + max(1, together)]
             texts = tuple(map(utf8, chosen))
             try:
-                reply = await worker.ask(JudgeRequest(worker.next_serial(), form, texts, initial, final, clock))
+                reply = await worker.ask(JudgeRequest(worker.next_serial(), form, texts, initial, final, clock, seed))
             except WorkerDied as death:
                 # A check that takes its worker with it must not take the checks after it.
                 if len(chosen) > 1:

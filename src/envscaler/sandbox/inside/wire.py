@@ -79,6 +79,8 @@ class Judge(msgspec.Struct, frozen=True, array_like=True, tag="judge"):
     initial: bytes
     final: bytes
     clock_us: int
+    seed: int = 0
+    """Of the random streams that a check may draw from."""
 
 
 class JudgeEdited(msgspec.Struct, frozen=True, array_like=True, tag="edited"):

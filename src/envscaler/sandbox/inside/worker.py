@@ -90,7 +90,7 @@ class Worker:
     def _judged(self, request: Judge) -> Reply:
         judged = []
         for source in request.sources:
-            self._virtual.begin(0, 0, request.clock_us)
+            self._virtual.begin(request.seed, 0, request.clock_us)
             reply = self._guarded(request.serial, partial(_said, request, source))
             value = reply.result == b"true" if reply.kind == "ok" else None
             reason = f"{reply.type}: {reply.message}" if reply.message else reply.type
