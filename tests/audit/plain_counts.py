@@ -41,7 +41,8 @@ class NamedCheck(NamedTuple):
     """One check of the release."""
 
     task_id: str
-    index: int
+    check: int
+    """Index in the scenario's list."""
     check_item: str
 
 

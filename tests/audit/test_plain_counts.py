@@ -101,7 +101,7 @@ def sandboxed(found: dict[str, Reset], sandbox: BlockingSandbox) -> dict[str, se
 
 
 def places(checks: list[NamedCheck]) -> set[tuple[str, int]]:
-    return {(check.task_id, check.index) for check in checks}
+    return {(check.task_id, check.check) for check in checks}
 
 
 def test_the_sandbox_says_of_the_release_what_the_script_says(
