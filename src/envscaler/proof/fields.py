@@ -12,13 +12,14 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from envscaler.proof.sameness import Place, leaves, place_of
-from envscaler.skeleton import Attribute, Entity
+from envscaler.skeleton import Attribute, EnvSkeleton
 from envscaler.state import JsonValue, State, encode
 
 ValueKind = Literal["flag", "number", "moment", "category", "reference", "text", "other"]
 """`category`: one of few words, such as a status; `reference`: the id of a record; `text`: what a person writes."""
 
 _WORD = re.compile(r"[\w.+:/#@-]+\Z")
+_COUNTER = re.compile(r"(?:^|_)(?:next|last|counter|seq|sequence|count|serial)(?:_|\Z)")
 _FEW = 12
 """Different values of a field at most that still are categories."""
 
@@ -35,13 +36,19 @@ class Other:
 class Fields:
     """The fields of one environment's state, as one state shows them."""
 
-    def __init__(self, entities: Sequence[Entity], initial: State) -> None:
+    def __init__(self, skeleton: EnvSkeleton, initial: State) -> None:
+        entities = skeleton.entities
         self._attributes: dict[tuple[str, str], Attribute] = {}
         self._containers = {entity.name: entity.container for entity in entities}
         for entity in entities:
             for attribute in entity.attributes:
                 self._attributes[entity.container or "", attribute.name] = attribute
-        self._initial = initial
+        self._set = {
+            name
+            for tool in skeleton.tools
+            if tool.effect == "update"
+            for name in (tool.parameters.get("properties") or {})
+        }
         self._ids: dict[str, tuple[str, ...]] = {
             name: tuple(records)
             for name, records in initial.items()
@@ -86,6 +93,13 @@ class Fields:
         if _WORD.match(value) and len(distinct) <= _FEW and (value in distinct or len(distinct) < len(others)):
             return "category"
         return "text"
+
+    def is_kept(self, path: Sequence[str], value: JsonValue) -> bool:
+        """Whether the program itself keeps this value: a time stamp, or a counter, that no tool is told."""
+        name = path[-1]
+        if isinstance(value, str) and moment(value) is not None:
+            return not any(name == given or name.endswith(given) or given.endswith(name) for given in self._set)
+        return len(path) == 1 and type(value) is int and _COUNTER.search(name) is not None
 
     def others(self, path: Sequence[str], value: JsonValue, state: State, before: JsonValue = None) -> list[Other]:
         """Values that are wrong there, the plainly wrong one first.

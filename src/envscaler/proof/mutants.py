@@ -15,7 +15,7 @@ from typing import Any
 
 from envscaler.editing import Edit
 from envscaler.evidence import ProbeKind
-from envscaler.proof.fields import Fields, moment
+from envscaler.proof.fields import Fields
 from envscaler.proof.sameness import Sameness, created_keys, leaves
 from envscaler.state import Change, JsonValue, State, diff, tokens
 
@@ -90,14 +90,14 @@ class Mutants:
                 continue
             if isinstance(value, list) and value:
                 yield Mutant("over_edit", f"/{name}: the last entry twice", ([[name, len(value)], value[-1]],))
-            elif not isinstance(value, (dict, list)) and value is not None and not _is_time(value):
+            elif not isinstance(value, (dict, list)) and value is not None and not self._is_exempt((name,), value):
                 yield from islice(self._replaced((name,), value), 1)
 
     # -- what was to be done --------------------------------------------------------------------------------
 
     def _undone(self, change: Change) -> Iterator[Mutant]:
         path = tokens(change.pointer)
-        if not path or self._is_exempt(path):
+        if not path or self._is_exempt(path, change.after):
             return
         if change.kind == "added":
             what = f"{change.pointer} is not there"
@@ -117,7 +117,7 @@ class Mutants:
             at = tuple(tokens(change.pointer))
             for path, value in leaves(change.after, at):
                 made_up = isinstance(value, str) and value in self._created
-                if not made_up and value is not None and not self._is_exempt(path):
+                if value is not None and not made_up and not self._is_exempt(path, value):
                     yield path, value, change.before if path == at else None
 
     def _swapped(self) -> Iterator[Mutant]:
@@ -138,8 +138,8 @@ class Mutants:
                     continue
                 yield Mutant("swapped", f"/{container}/{twin} instead of /{container}/{key}", tuple(edits))
 
-    def _is_exempt(self, path: Sequence[str]) -> bool:
-        return self._sameness.is_exempt(path, self._solved)
+    def _is_exempt(self, path: Sequence[str], value: JsonValue) -> bool:
+        return self._fields.is_kept(path, value) or self._sameness.is_exempt(path, self._solved)
 
     # -- what was to be left alone --------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class Mutants:
             if isinstance(value, list):
                 told, other = ("emptied", []) if value else ("has an entry more", ["extra"])
                 yield Mutant("over_edit", f"/{container}/{key}/{name} {told}", ([list(path), other],))
-            elif value is None or isinstance(value, dict) or _is_time(value) or self._is_exempt(path):
+            elif value is None or isinstance(value, dict) or self._is_exempt(path, value):
                 continue
             else:
                 yield from islice(self._replaced(path, value), 1)
@@ -187,10 +187,6 @@ def _parent(state: State, path: Sequence[str]) -> JsonValue:
     for token in path[:-1]:
         value = value[int(token)] if isinstance(value, list) else value.get(token)
     return value
-
-
-def _is_time(value: JsonValue) -> bool:
-    return isinstance(value, str) and moment(value) is not None and len(value) > 10
 
 
 def _told(path: Sequence[str], value: JsonValue, other: JsonValue) -> str:

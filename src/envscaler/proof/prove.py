@@ -108,7 +108,7 @@ class _Proving:
         """Try all that a solution leads to; return what is demanded and cannot be known."""
         skeleton, scenario = self._skeleton, self._scenario
         self._note("solution", "the solution was played", await self._judged(played, played.final, played.clock))
-        fields = Fields(skeleton.entities, played.reset)
+        fields = Fields(skeleton, played.reset)
         ways = Ways(skeleton, scenario, played, fields)
         same_calls = [(way, await self._play(way)) for way in ways.otherwise()]
         alike = [one for _, one in same_calls if one.succeeded]

@@ -37,11 +37,6 @@ class Way:
     clock: str | None = None
 
 
-def later(clock: str) -> str:
-    """A time an hour and a little after `clock`."""
-    return (datetime.fromisoformat(clock) + _LATER).isoformat()
-
-
 class Ways:
     """The ways of one scenario.
 
@@ -59,9 +54,9 @@ class Ways:
 
     def otherwise(self) -> Iterator[Way]:
         """The very same calls with another seed and at another time."""
-        calls = tuple(self._plan)
-        yield Way("variant", "with another seed", calls, seed=self._scenario.seed + 1)
-        yield Way("variant", "an hour later", calls, clock=later(self._scenario.clock))
+        calls, later = tuple(self._plan), datetime.fromisoformat(self._scenario.clock) + _LATER
+        yield Way("variant", "with another seed", calls, seed=(self._scenario.seed + 1) % 2**31)
+        yield Way("variant", "an hour later", calls, clock=later.isoformat())
 
     def right(self) -> Iterator[Way]:
         """Ways that come to the same, if they do."""
