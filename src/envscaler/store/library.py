@@ -10,12 +10,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from envscaler.assessment import Assessment
 from envscaler.errors import StoreError
+from envscaler.evidence import EnvironmentAudit, Proof
 from envscaler.record import Record
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
@@ -29,17 +30,18 @@ from envscaler.store.atomic import (
     write_atomic,
     write_durably,
 )
+from envscaler.store.grounds import CACHE, ENVIRONMENTS, INDEX, ROLLOUTS, is_library, require_free
 from envscaler.store.lock import sole_writer
 from envscaler.store.reading import Complaint, json_object, read_bytes, read_jsonl, read_record
 from envscaler.store.run import RunStore
 
-_INDEX = "library.json"
-_ENVIRONMENTS = "environments"
 _PROGRAM = "program.py"
 _ENVIRONMENT = "environment.json"
 _ASSESSMENT = "assessment.json"
 _SCENARIOS = "scenarios.jsonl"
-_LEFT = re.compile(rf"\.{re.escape(_INDEX)}\..*\.tmp\Z")
+_PROOFS = "proofs.jsonl"
+_AUDIT = "audit.json"
+_LEFT = re.compile(rf"\.{re.escape(INDEX)}\..*\.tmp\Z")
 _NAME = re.compile(r"\w[\w.+-]{0,119}\Z")
 
 
@@ -78,9 +80,10 @@ class LibraryStore:
             SchemaVersionError: if a newer version of this package made the library.
         """
         store = cls(Path(path))
-        if not store.path.exists() or not _is_library(store.path):
+        if not store.path.exists() or not is_library(store.path):
             if store.path.exists() and not store.path.is_dir():
                 raise StoreError(f"{path} is a file; name a folder for the library")
+            require_free(path, folder=True)
             try:
                 store.path.mkdir(parents=True, exist_ok=True)
                 # What a writer left that was killed while it made the library is nobody's work.
@@ -88,12 +91,12 @@ class LibraryStore:
                     raise StoreError(f"{path} is not empty and no library; name a new folder or an existing library")
             except OSError as error:
                 raise unwritable(path, error) from error
-            write_atomic(store.path / _INDEX, json_text(versioned(LibraryIndex(environments=0, scenarios=0))))
+            write_atomic(store.path / INDEX, json_text(versioned(LibraryIndex(environments=0, scenarios=0))))
         else:
             store.read_index()
         if not os.access(store.path, os.W_OK | os.X_OK):
             raise StoreError(f"{path} cannot be written: no permission")
-        for folder in (store.path / _ENVIRONMENTS, store.cache_dir):
+        for folder in (store.path / ENVIRONMENTS, store.cache_dir):
             try:
                 folder.mkdir(exist_ok=True)
             except OSError as error:
@@ -102,6 +105,26 @@ class LibraryStore:
         if not ignored.exists():
             write_atomic(ignored, "*\n")
         return store
+
+    @classmethod
+    @contextmanager
+    def making(cls, path: Path | str) -> Iterator[LibraryStore]:
+        """`create`, for work that may come to nothing: a library that is new and without environments at the end goes.
+
+        Raises:
+            StoreError, SchemaVersionError: as `create`.
+        """
+        store = cls(Path(path))
+        fresh, folders = not is_library(store.path), []
+        for folder in (store.path, *store.path.parents):
+            if folder.exists():
+                break
+            folders.append(folder)
+        try:
+            yield cls.create(path)
+        finally:
+            if fresh and not store.env_ids():
+                store._discard(folders)
 
     @classmethod
     def open(cls, path: Path | str) -> LibraryStore:
@@ -116,8 +139,8 @@ class LibraryStore:
             raise StoreError(f"{path}: no such library; `envscaler synth` makes one")
         if not store.path.is_dir():
             raise StoreError(f"{path} is a file; a library is a folder")
-        if not _is_library(store.path):
-            raise StoreError(f"{path} is no library: it has no {_INDEX}")
+        if not is_library(store.path):
+            raise StoreError(f"{path} is no library: it has no {INDEX}")
         store.read_index()
         return store
 
@@ -127,7 +150,7 @@ class LibraryStore:
         """The ids of all environments, sorted."""
         ids = set()
         with contextlib.suppress(FileNotFoundError):
-            for entry in os.scandir(self.path / _ENVIRONMENTS):
+            for entry in os.scandir(self.path / ENVIRONMENTS):
                 # A folder that a killed writer had moved aside still counts: it is the last complete one.
                 name = entry.name[1 : -len(".old")] if _moved_aside(entry.name) else entry.name
                 if _NAME.match(name) and entry.is_dir():
@@ -136,7 +159,7 @@ class LibraryStore:
 
     def has(self, env_id: str) -> bool:
         """Whether there is an environment of that id."""
-        folder = self.path / _ENVIRONMENTS / _safe(env_id)
+        folder = self.path / ENVIRONMENTS / _safe(env_id)
         return folder.is_dir() or folder.with_name(f".{env_id}.old").is_dir()
 
     def read_environment(self, env_id: str) -> EnvSkeleton:
@@ -166,14 +189,28 @@ class LibraryStore:
         path = self._folder(env_id) / _SCENARIOS
         return read_jsonl(path, Scenario, complain=complain) if path.exists() else iter(())
 
+    def proofs(self, env_id: str, complain: Complaint | None = None) -> Iterator[Proof]:
+        """The proofs of the environment's scenarios in file order, streamed; stale ones among them."""
+        path = self._folder(env_id) / _PROOFS
+        return read_jsonl(path, Proof, complain=complain) if path.exists() else iter(())
+
+    def read_audit(self, env_id: str) -> EnvironmentAudit | None:
+        """The environment's audit; None when it has none."""
+        path = self._folder(env_id) / _AUDIT
+        return read_record(path, EnvironmentAudit) if path.exists() else None
+
     def read_index(self) -> LibraryIndex:
         """What library.json says; `write_index` makes it agree with the folder."""
-        return read_record(self.path / _INDEX, LibraryIndex)
+        return read_record(self.path / INDEX, LibraryIndex)
 
     # -- writing --
 
     def write_environment(
-        self, skeleton: EnvSkeleton, assessment: Assessment | None = None, scenarios: Iterable[Scenario] = ()
+        self,
+        skeleton: EnvSkeleton,
+        assessment: Assessment | None = None,
+        scenarios: Iterable[Scenario] = (),
+        proofs: Iterable[Proof] = (),
     ) -> None:
         """Put one environment in place of whatever has its id: a kill at any moment leaves the old or the new.
 
@@ -192,6 +229,8 @@ class LibraryStore:
             if assessment is not None:
                 write_durably(built / _ASSESSMENT, json_text(versioned(assessment)))
             write_durably(built / _SCENARIOS, _lines(skeleton.id, scenarios))
+            if lines := _proof_lines(proofs):
+                write_durably(built / _PROOFS, lines)
             sync_folder(built)
             if folder.exists():
                 # A folder that is not empty cannot be replaced in one step; readers and the next writer know `.old`.
@@ -209,6 +248,14 @@ class LibraryStore:
     def replace_scenarios(self, env_id: str, scenarios: Iterable[Scenario]) -> None:
         """Replace all scenarios of an environment, atomically."""
         write_atomic(self._existing(env_id) / _SCENARIOS, _lines(env_id, scenarios))
+
+    def replace_proofs(self, env_id: str, proofs: Iterable[Proof]) -> None:
+        """Replace all proofs of an environment, atomically."""
+        write_atomic(self._existing(env_id) / _PROOFS, _proof_lines(proofs))
+
+    def write_audit(self, audit: EnvironmentAudit) -> None:
+        """Replace the audit of the environment that it names."""
+        write_atomic(self._existing(audit.env_id) / _AUDIT, json_text(versioned(audit)))
 
     def append_scenarios(self, env_id: str, scenarios: Iterable[Scenario]) -> None:
         """Add scenarios after those that are there, atomically.
@@ -255,7 +302,7 @@ class LibraryStore:
             provenance=dict(provenance),
             splits={split: tuple(sorted(members)) for split, members in sorted(splits.items())},
         )
-        write_atomic(self.path / _INDEX, json_text(versioned(index)))
+        write_atomic(self.path / INDEX, json_text(versioned(index)))
         return index
 
     # -- what lies beside the environments --
@@ -271,23 +318,32 @@ class LibraryStore:
     @property
     def cache_dir(self) -> Path:
         """Folder for model replies and journals; whatever is in it can be deleted."""
-        return self.path / ".cache"
+        return self.path / CACHE
 
     def rollouts(self) -> tuple[str, ...]:
         """The ids of all runs in the library, sorted."""
         with contextlib.suppress(FileNotFoundError):
-            folders = os.scandir(self.path / "rollouts")
+            folders = os.scandir(self.path / ROLLOUTS)
             return tuple(sorted(entry.name for entry in folders if entry.is_dir() and _NAME.match(entry.name)))
         return ()
 
     def run(self, run_id: str) -> RunStore:
         """The run of that id; it need not exist yet."""
-        return RunStore(self.path / "rollouts" / _safe(run_id))
+        return RunStore(self.path / ROLLOUTS / _safe(run_id))
+
+    def _discard(self, folders: Iterable[Path]) -> None:
+        if is_library(self.path):
+            for name in (ENVIRONMENTS, CACHE, ROLLOUTS):
+                shutil.rmtree(self.path / name, ignore_errors=True)
+            (self.path / INDEX).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            for folder in folders:
+                folder.rmdir()
 
     # -- places --
 
     def _folder(self, env_id: str) -> Path:
-        folder = self.path / _ENVIRONMENTS / _safe(env_id)
+        folder = self.path / ENVIRONMENTS / _safe(env_id)
         if not folder.is_dir():
             aside = folder.with_name(f".{env_id}.old")
             if not aside.is_dir():
@@ -307,7 +363,7 @@ class LibraryStore:
 
     def _environments(self) -> Path:
         """The folder of all environments, ready to be written: what a killed writer left is settled first."""
-        folder = self.path / _ENVIRONMENTS
+        folder = self.path / ENVIRONMENTS
         if not self._swept:
             try:
                 folder.mkdir(exist_ok=True)
@@ -336,10 +392,6 @@ def _lines(env_id: str, scenarios: Iterable[Scenario]) -> bytes:
         seen.add(scenario.id)
         lines.append(utf8(json_line(versioned(scenario))))
     return b"".join(lines)
-
-
-def _is_library(path: Path) -> bool:
-    return (path / _INDEX).is_file()
 
 
 def _moved_aside(name: str) -> bool:
