@@ -394,6 +394,10 @@ def _lines(env_id: str, scenarios: Iterable[Scenario]) -> bytes:
     return b"".join(lines)
 
 
+def _proof_lines(proofs: Iterable[Proof]) -> bytes:
+    return b"".join(utf8(json_line(versioned(proof))) for proof in proofs)
+
+
 def _moved_aside(name: str) -> bool:
     return name.startswith(".") and name.endswith(".old")
 
