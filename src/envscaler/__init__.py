@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
-    from envscaler.env import AsyncToolEnv, Library, ToolEnv, check_env
+    from envscaler.env import AsyncLibrary, AsyncToolEnv, Library, ToolEnv, check_env, open_async
     from envscaler.env import open_library as open
     from envscaler.errors import EnvScalerError, UsageError
     from envscaler.messages import ToolCall, ToolMessage
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from envscaler.trajectory import Trajectory, Verdict
 
 _HOMES = {
+    "AsyncLibrary": "envscaler.env",
     "AsyncToolEnv": "envscaler.env",
     "Check": "envscaler.scenario",
     "EnvScalerError": "envscaler.errors",
@@ -41,10 +42,12 @@ _HOMES = {
     "Verdict": "envscaler.trajectory",
     "check_env": "envscaler.env",
     "open": "envscaler.env",
+    "open_async": "envscaler.env",
 }
 _OTHER_NAMES = {"open": "open_library"}
 
 __all__ = [
+    "AsyncLibrary",
     "AsyncToolEnv",
     "Check",
     "EnvScalerError",
@@ -61,6 +64,7 @@ __all__ = [
     "Verdict",
     "check_env",
     "open",
+    "open_async",
 ]
 
 

@@ -22,6 +22,7 @@ one sentence that says what, where and what to do; the command line prints it wi
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection
 
 
@@ -44,6 +45,30 @@ def require_one_of(what: str, value: object, names: Collection[str]) -> None:
     """
     if value not in names:
         raise UsageError(f"{what} is {value!r}; give one of {', '.join(names)}")
+
+
+def require_integer(what: str, value: object, *, low: int | None = None) -> int:
+    """The integer that `value` is, NumPy's included; a bool is none.
+
+    Raises:
+        UsageError: if it is no integer of 64 bits, or below `low`.
+    """
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None:
+        raise UsageError(f"{what} is an integer, not {value!r}")
+    if low is not None and number < low:
+        raise UsageError(f"{what} is {number}; give a number from {low} on")
+    if not -(2**63) <= number < 2**63:
+        raise UsageError(f"{what} is {number}; give an integer of 64 bits")
+    return number
+
+
+def exception_text(kind: str, message: str) -> str:
+    """How an exception is named: `Type: message`, and the type alone where there is no message."""
+    return f"{kind}: {message}" if message.strip() else kind
 
 
 class StoreError(UsageError):

@@ -11,11 +11,11 @@ from env.lending import SOURCE, scenario, skeleton
 
 from envscaler.canonical import from_json
 from envscaler.env import Homes, open_library
-from envscaler.env.conformance import compared
+from envscaler.env.vetting import VETTING, compared
 from envscaler.models import ModelSettings, open_models
 from envscaler.roles.role import Prompts
 from envscaler.sandbox import BlockingSandbox, Limits, Program, Sandbox
-from envscaler.state import JsonValue
+from envscaler.state import JsonValue, digest
 from envscaler.store import LibraryStore
 from envscaler.synth import SynthSettings, run_synth
 
@@ -159,3 +159,92 @@ def test_an_episode_is_the_same_in_every_isolation(made: Path, isolation: str) -
                 told.append((steps, env.verify(), env.state()))
         assert told[0] == told[1]
         assert library.kept_apart == {}
+
+
+HANGS = "        while True:\n            pass\n"
+
+
+async def test_a_trial_ends_at_the_first_call_that_does_not_come_back() -> None:
+    source = SOURCE.replace("        found = [book", f"{HANGS}        found = [book").replace(
+        "        book = self.books", f"{HANGS}        book = self.books"
+    )
+    desk = skeleton(source)
+    async with Sandbox(Limits(cpu_s=0.2, cpu_kill_s=0.5)) as sandbox:
+        homes = Homes(sandbox, "shared")
+        await homes.settle(desk, scenario(desk))
+    assert homes.apart["lending-desk"].count("did not come back") == 1
+
+
+async def test_all_that_speaks_against_sharing_is_told(sandbox: Sandbox) -> None:
+    written = SOURCE.replace("        found = [book", "        self.next_loan += 1\n        found = [book")
+    desk = skeleton(written)
+    wrong = desk.tools[0].model_copy(update={"parameters": {"type": "object", "properties": {"x": {}}}})
+    by_trial = desk.model_copy(update={"id": "by-trial", "tools": (wrong, *desk.tools[1:])})
+    by_text = by_trial.model_copy(update={"id": "by-text", "source": f"import os\nimport sys\n{written}"})
+    homes = Homes(sandbox, "shared")
+    await homes.settle_all([(one, scenario(desk)) for one in (by_trial, by_text)])
+    for said in ("schema: ", "query_writes: "):
+        assert said in homes.apart["by-trial"]
+    for said in ("imports os", "imports sys", "schema: "):
+        assert said in homes.apart["by-text"]
+
+
+async def test_a_verdict_is_remembered_for_the_very_program_and_no_other(sandbox: Sandbox, tmp_path: Path) -> None:
+    desk = skeleton()
+    await Homes(sandbox, "shared", tmp_path).settle(desk, scenario(desk))
+    (file,) = tmp_path.rglob("*.json")
+    file.write_text(file.read_text().replace('"faults": []', '"faults": ["as was seen"]'))
+    homes = Homes(sandbox, "shared", tmp_path)
+    await homes.settle(desk, scenario(desk))
+    assert homes.apart == {"lending-desk": "as was seen"}
+    edited = skeleton(f"{SOURCE}\n# edited\n")
+    homes = Homes(sandbox, "shared", tmp_path)
+    await homes.settle(edited, scenario(edited))
+    assert homes.apart == {}
+    # One that was copied to the place of another program's does not count there.
+    (other,) = set(tmp_path.rglob("*.json")) - {file}
+    other.write_bytes(file.read_bytes())
+    homes = Homes(sandbox, "shared", tmp_path)
+    await homes.settle(edited, scenario(edited))
+    assert homes.apart == {}
+
+
+async def test_a_verdict_that_somebody_else_wrote_lets_in_no_text_with_a_way_out(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    desk = skeleton()
+    await Homes(sandbox, "shared", tmp_path).settle(desk, scenario(desk))
+    (file,) = tmp_path.rglob("*.json")
+    outside = skeleton(f"import os\n{SOURCE}")
+    key = [VETTING, outside.digest, sandbox.isolation.level, list(sandbox.isolation.missing)]
+    forged = file.with_name(f"{digest(key)}.json")
+    forged.write_text(file.read_text().replace(desk.digest, outside.digest))
+    homes = Homes(sandbox, "shared", tmp_path)
+    await homes.settle(outside, scenario(outside))
+    assert "imports os" in homes.apart["lending-desk"]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[", "\x00"])
+async def test_a_verdict_that_cannot_be_read_or_written_is_made_again(
+    sandbox: Sandbox, tmp_path: Path, content: str
+) -> None:
+    desk = skeleton()
+    await Homes(sandbox, "shared", tmp_path).settle(desk, scenario(desk))
+    (file,) = tmp_path.rglob("*.json")
+    made = file.read_text()
+    file.write_text(content)
+    homes = Homes(sandbox, "shared", tmp_path)
+    await homes.settle(desk, scenario(desk))
+    assert (homes.apart, file.read_text()) == ({}, made)
+    homes = Homes(sandbox, "shared", file)  # no folder, so that nothing can be written in it
+    await homes.settle(desk, scenario(desk))
+    assert homes.apart == {}
+
+
+async def test_a_program_that_cannot_be_built_stays_apart_instead_of_ending_the_others(sandbox: Sandbox) -> None:
+    desk = skeleton(SOURCE.replace("        config = init", "        raise ValueError('no')\n        config = init"))
+    homes = Homes(sandbox, "shared")
+    advanced: list[int] = []
+    await homes.settle_all([(desk, scenario(desk))], lambda: advanced.append(1))
+    assert "ValueError: no" in homes.apart["lending-desk"]
+    assert advanced == [1]

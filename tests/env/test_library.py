@@ -6,11 +6,12 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from env.lending import scenario, skeleton
 
-from envscaler.env import Library, open_library
+from envscaler.env import Library, ToolEnv, open_library
 from envscaler.errors import SandboxError, StoreError, UsageError
 from envscaler.messages import ToolCall
 from envscaler.sandbox import BlockingSandbox, Sandbox
@@ -52,9 +53,40 @@ def test_made_environments_share_one_sandbox_and_close_with_the_library(folder: 
     first.close()
     library.close()
     library.close()
-    again = library.make("lending-desk")
-    again.reset()
-    library.close()
+
+
+def test_a_closed_library_stays_closed_and_says_so(folder: Path) -> None:
+    with open_library(folder) as library:
+        env = library.make("lending-desk")
+        twin_of = library.make("lending-desk")
+        twin_of.reset()
+        twin = twin_of.fork()
+    with pytest.raises(UsageError, match="was closed; open it again"):
+        library.make("lending-desk")
+    with pytest.raises(UsageError, match="was closed"):
+        library.__enter__()
+    for one in (env, twin):
+        assert one.closed
+        with pytest.raises(UsageError, match="make another one"):
+            one.reset()
+    assert library.scenario("lending-desk").id == "lending-desk-s001"
+
+
+def test_an_environment_with_a_sandbox_of_its_own_stays_closed_too() -> None:
+    desk = skeleton()
+    env = ToolEnv(desk, scenario(desk))
+    env.reset()
+    env.close()
+    with pytest.raises(UsageError, match="make another one"):
+        env.reset()
+
+
+def test_an_environment_that_was_left_can_be_played_again_while_its_library_is_open(folder: Path) -> None:
+    with open_library(folder) as library:
+        env = library.make("lending-desk")
+        env.reset()
+        env.close()
+        assert env.reset()[0] == "Lend Emma to Ann."
 
 
 @pytest.mark.parametrize(
@@ -65,9 +97,13 @@ def test_made_environments_share_one_sandbox_and_close_with_the_library(folder: 
         ("bare-desk", None, "has no scenarios yet"),
         ("lending-desk", 3, "3 is not one of 0 to 2"),
         ("lending-desk", "lending-desk-s01", "did you mean lending-desk-s0"),
+        ("lending-desk", True, "index of a scenario is an integer"),
+        ("lending-desk", 1.5, "index of a scenario is an integer"),
+        ("lending-desk", 2**70, "integer of 64 bits"),
+        (None, 0, "named by its id, not by None"),
     ],
 )
-def test_wrong_name_is_one_sentence_that_helps(folder: Path, env_id: str, which: int | str | None, says: str) -> None:
+def test_wrong_name_is_one_sentence_that_helps(folder: Path, env_id: Any, which: Any, says: str) -> None:
     with open_library(folder) as library, pytest.raises(UsageError, match=says):
         library.make(env_id, scenario=which)
 

@@ -404,7 +404,11 @@ def test_an_isolation_that_there_is_not_is_refused() -> None:
         (lambda env: env.step(None), "an action is"),
         (lambda env: env.step({"name": "lend_book"}), "an action is"),
         (lambda env: env.restore(None), "restore takes"),
-        (lambda env: env.reset(seed="x"), "a seed is"),
+        (lambda env: env.carry_out("lend_book"), "a call to carry out is"),
+        (lambda env: env.reset(seed="x"), "seed is an integer"),
+        (lambda env: env.reset(seed=True), "seed is an integer"),
+        (lambda env: env.reset(seed=1.5), "seed is an integer"),
+        (lambda env: env.reset(seed=2**70), "integer of 64 bits"),
     ],
 )
 def test_what_is_of_another_kind_is_refused_with_a_sentence(
@@ -415,3 +419,26 @@ def test_what_is_of_another_kind_is_refused_with_a_sentence(
         with pytest.raises(UsageError, match=said):
             act(env)
         assert env.state()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"seed": "x"}, "seed is an integer"),
+        ({"seed": -(2**63) - 1}, "integer of 64 bits"),
+        ({"max_steps": 0}, "max_steps is 0; give a number from 1 on"),
+        ({"max_steps": "3"}, "max_steps is an integer"),
+        ({"coerce": "no"}, "coerce is True or False"),
+    ],
+)
+def test_options_of_another_kind_are_refused_with_a_sentence(
+    sandbox: BlockingSandbox, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        make(sandbox, **options)
+
+
+def test_an_integer_of_numpy_is_a_seed(sandbox: BlockingSandbox) -> None:
+    numpy = pytest.importorskip("numpy")
+    with make(sandbox) as env:
+        assert env.reset(seed=numpy.int64(7))[1]["seed"] == 7

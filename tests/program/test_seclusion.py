@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envscaler.program import way_out
+from envscaler.program import ways_out
 
 PROGRAM = """
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Shop(Base):
 
 
 def test_a_text_that_is_no_program_cannot_be_read() -> None:
-    assert "cannot be read" in (way_out("class Env(:") or "")
+    assert "cannot be read" in ways_out("class Env(:")[0]
 
 
 def test_what_stays_in_its_module_has_no_way_out() -> None:
-    assert way_out(PROGRAM) is None
+    assert ways_out(PROGRAM) == ()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,11 @@ def test_what_stays_in_its_module_has_no_way_out() -> None:
     ],
 )
 def test_a_way_out_is_named_with_its_line(line: str, said: str) -> None:
-    found = way_out(f"{PROGRAM}\n{line}\n")
-    assert found is not None
+    found = "; ".join(ways_out(f"{PROGRAM}\n{line}\n"))
     assert said in found
     assert "line 4" in found
+
+
+def test_all_ways_out_are_told() -> None:
+    found = ways_out(f"{PROGRAM}\nimport os, sys\nvars(int)\nexec('1')\n")
+    assert [way.partition(" (")[0] for way in found] == ["it imports os", "it imports sys", "it uses vars", "it uses exec"]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from envscaler.errors import BudgetExhausted, EndpointUnavailable, EnvScalerError
+from envscaler.errors import BudgetExhausted, EndpointUnavailable, EnvScalerError, exception_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,7 +134,7 @@ def boundary(*, debug: bool) -> Iterator[None]:
         if type(error).__module__.startswith("typer"):
             raise
         complain(
-            f"unexpected {type(error).__name__}: {_one_line(str(error)) or 'no message'}; this is a bug"
+            f"unexpected {exception_text(type(error).__name__, _one_line(str(error)))}; this is a bug"
             + ("" if debug else ": please report it with what --debug shows")
         )
         if debug:

@@ -18,7 +18,7 @@ from rich.text import Text
 from envscaler.cli.asking import settings_of
 from envscaler.cli.model_flags import ModelFlags
 from envscaler.cli.output import text_of
-from envscaler.errors import EnvScalerError
+from envscaler.errors import EnvScalerError, exception_text
 from envscaler.llm.embedding import EmbeddingModel
 from envscaler.llm.transport import RetryPolicy
 from envscaler.models import EndpointReport, ModelSettings, open_models, probe_endpoint
@@ -161,7 +161,7 @@ async def _sandbox() -> list[Finding]:
             await session.close()
             isolation = sandbox.isolation
     except (EnvScalerError, OSError) as fault:
-        return [Finding(subject="Sandbox", status="bad", detail=f"{type(fault).__name__}: {fault}")]
+        return [Finding(subject="Sandbox", status="bad", detail=exception_text(type(fault).__name__, str(fault)))]
     faults = []
     if added.result != {"success": True, "data": 5} or state != {"total": 5}:
         faults.append(f"a call gave {added.result!r} and left {state!r}")

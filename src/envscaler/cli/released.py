@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
+from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, complain, show_report
 from envscaler.cli.isolation import (
     IsolationName,
     IsolationOption,
@@ -77,6 +77,8 @@ def register(app: typer.Typer, import_app: typer.Typer, export_app: typer.Typer)
         from envscaler.export import export_released as write_files
 
         report = write_files(library, out, run or ())
+        for lack in report.partial:
+            complain(f"warning: {lack}")
         show_report(report, output, show_released_export)
         return EXIT_OK if report.environments else EXIT_NO_RESULT
 
@@ -98,13 +100,32 @@ def register(app: typer.Typer, import_app: typer.Typer, export_app: typer.Typer)
         from envscaler.cli.show import warn
         from envscaler.rollout import run_replay
 
-        # Whoever names the file of a run means the run.
-        source = source.parent if source.name == "trajectories.jsonl" else source
+        source = _played(source, library)
         with _library(source, library, isolation.value) as opened, reporter(quiet=output.quiet) as display:
             report = asyncio.run(run_replay(opened, source, display))
         warn(opened.problems)
         show_report(report, output, show_replay)
         return EXIT_OK if report.agrees else EXIT_NO_RESULT
+
+
+def _played(source: Path, library: Path | None) -> Path:
+    """The file or the folder of a run that was named: by its path, or by the id of a run in the library.
+
+    Raises:
+        UsageError: if there is neither.
+    """
+    # Whoever names the file of a run means the run.
+    source = source.parent if source.name == "trajectories.jsonl" else source
+    if source.exists():
+        return source
+    if library is None:
+        raise UsageError(
+            f"{source}: there is neither a file nor a run there; a run can be named by its id with --library"
+        )
+    run = library / "rollouts" / source
+    if run.is_dir():
+        return run
+    raise UsageError(f"{source}: there is neither such a file nor such a run; looked at {source} and {run}")
 
 
 def _library(source: Path, named: Path | None, isolation: Isolation) -> Library:

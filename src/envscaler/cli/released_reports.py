@@ -33,7 +33,10 @@ def show_import(report: ImportReport, out: Console) -> None:
     _show_skipped(report.skipped, out)
     if report.run is not None:
         out.print(Text.assemble(("Run: ", "bold"), visible(str(report.run))))
-    out.print(Text(f"Look at it: envscaler show {visible(str(report.library))}", style="dim"))
+    if report.taken:
+        out.print(Text(f"Look at it: envscaler show {visible(str(report.library))}", style="dim"))
+    else:
+        out.print(Text("Nothing was imported.", style="yellow"))
 
 
 def show_released_export(report: ReleasedExport, out: Console) -> None:

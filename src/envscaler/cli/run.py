@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
+from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, complain, show_report
 from envscaler.cli.isolation import IsolationName, IsolationOption
 from envscaler.cli.model_flags import ModelFlags
 
@@ -163,5 +163,7 @@ def register(app: typer.Typer, export_app: typer.Typer) -> None:
             solved=solved,
         )
         report = export_sft(locate_run(run), out, filters)
+        if report.partial is not None:
+            complain(f"warning: {report.partial}")
         show_report(report, output, show_export)
         return EXIT_OK if report.kept else EXIT_NO_RESULT

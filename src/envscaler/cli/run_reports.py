@@ -11,6 +11,7 @@ from envscaler.cli.spending import show_spent
 from envscaler.export import ExportReport
 from envscaler.report.wording import count, decimal, percent, visible
 from envscaler.rollout import RolloutReport
+from envscaler.rollout.report import told
 
 
 def show_rollout(report: RolloutReport, out: Console) -> None:
@@ -47,11 +48,8 @@ def show_rollout(report: RolloutReport, out: Console) -> None:
                 style="yellow",
             )
         )
-    reasons: dict[str, int] = {}
-    for skipped in report.record.skipped:
-        reasons[skipped.reason] = reasons.get(skipped.reason, 0) + 1
-    for reason, number in reasons.items():
-        out.print(text_of(f"Skipped {count(number, 'scenario')}: {reason}", "yellow"))
+    for sentence in told(report.record.skipped):
+        out.print(text_of(f"Skipped {sentence}", "yellow"))
     if report.record.spent.calls:
         show_spent(report.record.spent, report.record.faults, out)
     out.print(Text.assemble(("Run: ", "bold"), visible(str(report.run))))

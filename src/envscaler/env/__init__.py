@@ -4,16 +4,19 @@ How agents decide is `agents`' business, how whole episodes are recorded `rollou
 """
 
 from envscaler.env.async_env import AsyncToolEnv
+from envscaler.env.async_library import AsyncLibrary, open_async
 from envscaler.env.conformance import check_env, examine_env
 from envscaler.env.core import EnvInfo, EnvSnapshot, StepResult
 from envscaler.env.homes import Homes
-from envscaler.env.library import Library, observations_of, open_library
+from envscaler.env.library import Library, open_library
 from envscaler.env.observation import ObservationStyle, observe
 from envscaler.env.oracles import ExaminedCall, examine, reports_failure, try_call
+from envscaler.env.shelf import Shelf, observations_of
 from envscaler.env.tool_env import ToolEnv
 from envscaler.env.verdict import ResetChecks, verdict_of
 
 __all__ = [
+    "AsyncLibrary",
     "AsyncToolEnv",
     "EnvInfo",
     "EnvSnapshot",
@@ -22,6 +25,7 @@ __all__ = [
     "Library",
     "ObservationStyle",
     "ResetChecks",
+    "Shelf",
     "StepResult",
     "ToolEnv",
     "check_env",
@@ -29,6 +33,7 @@ __all__ = [
     "examine_env",
     "observations_of",
     "observe",
+    "open_async",
     "open_library",
     "reports_failure",
     "try_call",

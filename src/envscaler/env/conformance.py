@@ -12,14 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 from envscaler.assessment import Finding
-from envscaler.cores import usable_cores
 from envscaler.env.oracles import try_call
 from envscaler.errors import EnvScalerError, ProgramError
 from envscaler.messages import ToolCall
 from envscaler.probe import valid_arguments, wrong_arguments
 from envscaler.program import schemas_agree, tool_schemas
 from envscaler.record import JsonSchema
-from envscaler.sandbox import Home, Program, Sandbox, Session
+from envscaler.sandbox import Program, Sandbox, Session
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.state import State, digest
@@ -44,7 +43,13 @@ def check_env(
 
 
 async def examine_env(
-    skeleton: EnvSkeleton, state: State | Scenario, sandbox: Sandbox, *, calls_per_tool: int = 4, seed: int = 0
+    skeleton: EnvSkeleton,
+    state: State | Scenario,
+    sandbox: Sandbox,
+    *,
+    calls_per_tool: int = 4,
+    seed: int = 0,
+    patient: bool = True,
 ) -> tuple[Finding, ...]:
     """What an environment does that none may do; empty when it keeps the contract.
 
@@ -52,9 +57,10 @@ async def examine_env(
         state: the state to start from, or the scenario that has one.
         calls_per_tool: calls made of each tool, half of them wrong on purpose.
         seed: seed of the session and of the arguments.
+        patient: go on after a call that did not come back; else that is the last finding.
     """
     initial, clock = (state.initial_state, state.clock) if isinstance(state, Scenario) else (state, None)
-    findings = list(_schema_findings(skeleton))
+    findings = list(schema_findings(skeleton))
     program = Program(source=skeleton.source, class_name=skeleton.class_name)
 
     async def opened() -> Session:
@@ -69,11 +75,13 @@ async def examine_env(
     try:
         reset_digest = session.digest
         findings += _reset_findings(initial, await session.state(), skeleton)
-        calls = _calls(skeleton, initial, calls_per_tool, Random(seed))
+        calls = probe_calls(skeleton, initial, calls_per_tool, Random(seed))
         trail: list[tuple[ToolCall, str, str]] = []
         for tool, call in calls:
             examined = await try_call(session, tool, call)
             findings += examined.findings
+            if examined.hung and not patient:
+                return _distinct(findings)
             trail.append((call, repr(examined.outcome.result), examined.outcome.digest))
     finally:
         await session.close()
@@ -98,68 +106,8 @@ async def examine_env(
     return _distinct(findings)
 
 
-async def compared(
-    skeleton: EnvSkeleton,
-    scenario: Scenario,
-    sandbox: Sandbox,
-    home: Home,
-    *,
-    calls_per_tool: int = 4,
-    seed: int = 0,
-) -> str | None:
-    """Why sessions of an environment cannot live in `home`; None when they tell there what they tell elsewhere.
-
-    Calls are made in processes of its own, from the scenario's state and from the one that they lead to; then the same
-    in `home`, where sessions from either state are open side by side and none is where another is.
-
-    Raises:
-        ProgramError: if the program cannot be loaded or built.
-        SandboxError: if the machinery fails.
-    """
-    calls = [call for _, call in _calls(skeleton, scenario.initial_state, calls_per_tool, Random(seed))]
-    program = Program(source=skeleton.source, class_name=skeleton.class_name)
-    # Under a digest of its own: what is only tried must settle nobody else.
-    tried = Program(source=f"{skeleton.source}\n\n", class_name=skeleton.class_name)
-    sandbox.settle(tried, home)
-    states: list[State] = [scenario.initial_state]
-    trails: list[list[object]] = []
-    for number in range(2):
-        alone = await sandbox.open(program, states[number], seed=seed + number, clock=scenario.clock)
-        try:
-            trails.append([alone.digest, *[await _told(alone, call) for call in calls]])
-            states.append(await alone.state())
-        finally:
-            await alone.close()
-    sessions: list[Session] = []
-    try:
-        # As many as it takes for one process to hold one of each.
-        while len(sessions) < 4 * usable_cores():
-            number = len(sessions) // 2 % 2
-            session = await sandbox.open(tried, states[number], seed=seed + number, clock=scenario.clock)
-            sessions.append(session)
-            if session.digest != trails[number][0]:
-                return "among others it does not start as it does alone"
-        for turn in range(len(calls) + len(sessions)):
-            for place, session in enumerate(sessions):
-                index = turn - place
-                if 0 <= index < len(calls):
-                    told = await _told(session, calls[index])
-                    if told != trails[place // 2 % 2][index + 1]:
-                        return f"among others it goes another way than alone in call {index} ({calls[index].name})"
-    except ProgramError as error:
-        return f"it cannot be built there: {error}"
-    finally:
-        for session in sessions:
-            await session.close()
-    return None
-
-
-async def _told(session: Session, call: ToolCall) -> object:
-    outcome = await session.call(call.name, call.arguments)
-    return repr(outcome.result), outcome.fault, outcome.digest
-
-
-def _schema_findings(skeleton: EnvSkeleton) -> list[Finding]:
+def schema_findings(skeleton: EnvSkeleton) -> list[Finding]:
+    """Where the tools are not what the methods say; nothing is run."""
     try:
         derived: Mapping[str, JsonSchema] = tool_schemas(skeleton.source, skeleton.class_name)
     except EnvScalerError as error:
@@ -190,9 +138,10 @@ def _reset_findings(initial: State, state: State, skeleton: EnvSkeleton) -> list
     ]
 
 
-def _calls(
+def probe_calls(
     skeleton: EnvSkeleton, state: State, calls_per_tool: int, rng: Random
 ) -> Sequence[tuple[ToolSpec, ToolCall]]:
+    """The calls that an environment is tried with, half of them wrong on purpose; the same for the same `rng`."""
     calls = []
     for number in range(calls_per_tool):
         for tool in skeleton.tools:

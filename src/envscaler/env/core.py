@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, TypedDict, get_args
 
 from envscaler.env.observation import ObservationStyle, error_text, observe, unknown_tool_text
-from envscaler.errors import UsageError, require_one_of
+from envscaler.errors import UsageError, require_integer, require_one_of
 from envscaler.messages import ToolCall, ToolMessage
 from envscaler.program import argument_faults, coerced, tool_schemas
 from envscaler.record import JsonSchema
@@ -82,14 +82,14 @@ class EnvCore:
             raise UsageError(f"scenario {scenario.id} belongs to environment {scenario.env_id}, not to {skeleton.id}")
         require_one_of("reward", reward, get_args(RewardMode))
         require_one_of("observations", observations, get_args(ObservationStyle))
-        if max_steps is not None and max_steps < 1:
-            raise UsageError(f"max_steps is {max_steps}; give a number from 1 on, or None for no limit")
+        if not isinstance(coerce, bool):
+            raise UsageError(f"coerce is True or False, not {coerce!r}")
         self.skeleton = skeleton
         self.scenario = scenario
         self.reward_mode: RewardMode = reward
-        self.max_steps = max_steps
+        self.max_steps = None if max_steps is None else require_integer("max_steps", max_steps, low=1)
         self.observations: ObservationStyle = observations
-        self.seed = scenario.seed if seed is None else seed
+        self.seed = scenario.seed if seed is None else require_integer("seed", seed)
         self.tools = tuple(tool for tool in skeleton.tools if scenario.tools is None or tool.name in scenario.tools)
         self.coerce = coerce
         self._schemas = {tool.name: _enforced(skeleton, tool) for tool in self.tools}
@@ -102,11 +102,9 @@ class EnvCore:
         """The seed of the next episode.
 
         Raises:
-            UsageError: if the one given is no integer.
+            UsageError: if the one given is no integer of 64 bits.
         """
-        if given is not None and not isinstance(given, int):
-            raise UsageError(f"a seed is an integer, not {given!r}")
-        return self.seed if given is None else given
+        return self.seed if given is None else require_integer("seed", given)
 
     def begin(self, seed: int) -> None:
         """Start a new episode; without another seed given, the next one has the same."""
@@ -148,7 +146,13 @@ class EnvCore:
             raise UsageError("the episode is over; call reset() to start another")
 
     def numbered(self, call: ToolCall) -> ToolCall:
-        """The call with an id, so that its observation can name it."""
+        """The call with an id, so that its observation can name it.
+
+        Raises:
+            UsageError: if it is no call.
+        """
+        if not isinstance(call, ToolCall):
+            raise UsageError(f"a call to carry out is a ToolCall, not {call!r}")
         self.calls += 1
         return call if call.id is not None else call.model_copy(update={"id": f"call_{self.calls}"})
 

@@ -1,32 +1,66 @@
 """`Homes`: which environments may run nearer to others than in processes of their own, and why others may not.
 
-What living there means, and what is contained, is the sandbox's business.
+What living there means, and what is contained, is the sandbox's business; what is tried before, `vetting`'s.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from pathlib import Path
 
-from envscaler.env.conformance import compared, examine_env
-from envscaler.errors import WorkerLost
+from envscaler.cores import usable_cores
+from envscaler.engine import bounded_map
+from envscaler.env.vetting import shared_faults
 from envscaler.offline.regenerate import regenerated
-from envscaler.program import class_name_of, way_out
+from envscaler.program import class_name_of
 from envscaler.sandbox import Home, Isolation, Program, Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
 
 
 class Homes:
-    """Settles programs in a sandbox under an isolation, each once."""
+    """Settles programs in a sandbox under an isolation, each once.
 
-    def __init__(self, sandbox: Sandbox, isolation: Isolation) -> None:
+    Args:
+        cache: folder of a library in which it is remembered which programs may share a process.
+    """
+
+    def __init__(self, sandbox: Sandbox, isolation: Isolation, cache: Path | None = None) -> None:
         self._sandbox = sandbox
         self._isolation = isolation
+        self._cache = cache
         self._locks: dict[str, asyncio.Lock] = {}
-        self._settled: dict[str, str | None] = {}
-        """By digest of the program, why it stays apart."""
+        self._settled: dict[str, tuple[str, ...]] = {}
+        """By digest of the program, why it stays apart; nothing: it does not."""
         self.apart: dict[str, str] = {}
-        """Environments that run in processes of their own though less was asked for, by id, with the reason."""
+        """Environments that run in processes of their own though less was asked for, by id, with all reasons."""
+
+    @property
+    def decide(self) -> bool:
+        """Whether anything is decided here: whether less than processes of their own was asked for."""
+        return self._isolation in ("shared", "in-process")
+
+    async def settle_all(
+        self, tried_on: Sequence[tuple[EnvSkeleton, Scenario]], advance: Callable[[], None] = lambda: None
+    ) -> None:
+        """`settle` for several environments, side by side.
+
+        Args:
+            advance: called when one more is settled.
+
+        Raises:
+            SandboxError: if the machinery fails.
+        """
+
+        async def one(pair: tuple[EnvSkeleton, Scenario]) -> None:
+            await self.settle(*pair)
+            advance()
+
+        async with aclosing(bounded_map(one, tried_on, limit=usable_cores())) as settled:
+            async for _ in settled:
+                pass
 
     async def settle(self, skeleton: EnvSkeleton, scenario: Scenario) -> None:
         """Have the sessions of an environment that are opened from now on run where they may.
@@ -39,44 +73,30 @@ class Homes:
             scenario: one of its scenarios, to try it on.
 
         Raises:
-            ProgramError: if the program cannot be loaded or built.
             SandboxError: if the machinery fails.
         """
-        if self._isolation not in ("shared", "in-process"):
+        if not self.decide:
             return
         program = Program(source=skeleton.source, class_name=skeleton.class_name)
         async with self._locks.setdefault(program.digest, asyncio.Lock()):
             if program.digest not in self._settled:
                 if self._isolation == "shared":
                     home: Home = "shared"
-                    reason = await self._why_not_shared(skeleton, scenario)
+                    faults = await shared_faults(skeleton, scenario, self._sandbox, self._cache)
                 else:
                     home = "in-process"
-                    reason = await _why_not_here(skeleton)
-                self._sandbox.settle(program, home if reason is None else "own")
-                self._settled[program.digest] = reason
-        reason = self._settled[program.digest]
-        if reason is not None:
-            self.apart[skeleton.id] = reason
-
-    async def _why_not_shared(self, skeleton: EnvSkeleton, scenario: Scenario) -> str | None:
-        if self._sandbox.isolation.level != "hardened":
-            return "workers are not hardened on this machine"
-        outside = way_out(skeleton.source)
-        if outside is not None:
-            return f"its sessions could meet there: {outside}"
-        try:
-            findings = await examine_env(skeleton, scenario, self._sandbox)
-            if findings:
-                return f"it does not keep the contract: {findings[0].oracle}: {findings[0].detail}"
-            return await compared(skeleton, scenario, self._sandbox, "shared")
-        except WorkerLost as fault:
-            return f"it does not do again what it did: {fault}"
+                    # Never remembered: what runs here is contained by nothing but this answer.
+                    faults = await _foreign(skeleton)
+                self._sandbox.settle(program, "own" if faults else home)
+                self._settled[program.digest] = faults
+        faults = self._settled[program.digest]
+        if faults:
+            self.apart[skeleton.id] = "; ".join(faults)
 
 
-async def _why_not_here(skeleton: EnvSkeleton) -> str | None:
+async def _foreign(skeleton: EnvSkeleton) -> tuple[str, ...]:
     # Seconds of work for large programs; the loop goes on meanwhile.
     again = await asyncio.to_thread(regenerated, skeleton)
     if again == skeleton.source and class_name_of(again) == skeleton.class_name:
-        return None
-    return "the offline model does not write this program"
+        return ()
+    return ("the offline model does not write this program",)

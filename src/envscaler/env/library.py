@@ -5,17 +5,16 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping
-from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self, get_args
+from typing import Self
 
 from envscaler.env.homes import Homes
 from envscaler.env.observation import ObservationStyle
+from envscaler.env.shelf import Shelf, observations_of
 from envscaler.env.tool_env import ToolEnv
 from envscaler.env.verdict import ResetChecks
-from envscaler.errors import UsageError, require_one_of
 from envscaler.sandbox import BlockingSandbox, Isolation, Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
@@ -41,21 +40,15 @@ def open_library(path: str | PathLike[str], *, isolation: Isolation = "default")
     return Library(LibraryStore.open(Path(path)), isolation)
 
 
-class Library:
+class Library(Shelf):
     """Environments by id, their scenarios by index or id, and `make`, which turns them into something to play.
 
     All environments that it makes share one sandbox, which starts with the first of them and ends with the library
-    or the process.
+    or the process. `AsyncLibrary` is its twin for event loops.
     """
 
     def __init__(self, store: LibraryStore, isolation: Isolation = "default") -> None:
-        require_one_of("isolation", isolation, get_args(Isolation))
-        self.store = store
-        self.isolation = isolation
-        self.problems: list[str] = []
-        """What was left out of what was read, with file and line: scenarios that a hand edit broke."""
-        self._skeletons: dict[str, EnvSkeleton] = {}
-        self._scenarios: dict[str, tuple[Scenario, ...]] = {}
+        super().__init__(store, isolation)
         self._reset_checks = ResetChecks()
         self._sandbox: BlockingSandbox | None = None
         self._opening = threading.Lock()
@@ -63,63 +56,9 @@ class Library:
         self._finalizer: weakref.finalize[[], Library] | None = None
 
     @property
-    def path(self) -> Path:
-        """The folder."""
-        return self.store.path
-
-    @property
     def kept_apart(self) -> Mapping[str, str]:
-        """Environments that run in processes of their own though `isolation` asks for less, with the reason."""
+        """Environments that run in processes of their own though `isolation` asks for less, with the reasons."""
         return self._homes.apart if self._homes is not None else {}
-
-    @property
-    def env_ids(self) -> tuple[str, ...]:
-        """Ids of all environments, sorted."""
-        return tuple(self.store.env_ids())
-
-    def skeleton(self, env_id: str) -> EnvSkeleton:
-        """The environment of that id.
-
-        Raises:
-            UsageError: if there is none; the message names the nearest.
-        """
-        if env_id not in self._skeletons:
-            ids = self.env_ids
-            if env_id not in ids:
-                raise UsageError(f"{self.path} has no environment {env_id!r}; {_hint(env_id, ids, 'environments')}")
-            self._skeletons[env_id] = self.store.read_environment(env_id)
-        return self._skeletons[env_id]
-
-    def scenarios(self, env_id: str) -> tuple[Scenario, ...]:
-        """The scenarios of one environment, in their order."""
-        self.skeleton(env_id)
-        if env_id not in self._scenarios:
-            self._scenarios[env_id] = tuple(self.store.scenarios(env_id, self.problems.append))
-        return self._scenarios[env_id]
-
-    def scenario(self, env_id: str, which: int | str | None = None) -> Scenario:
-        """One scenario: by index, by id, or the first one.
-
-        Raises:
-            UsageError: if there is none such; the message says which there are.
-        """
-        scenarios = self.scenarios(env_id)
-        if not scenarios:
-            raise UsageError(f"environment {env_id} has no scenarios yet; make some with: envscaler scenarios")
-        if which is None:
-            return scenarios[0]
-        if isinstance(which, int):
-            if not -len(scenarios) <= which < len(scenarios):
-                raise UsageError(
-                    f"environment {env_id} has {len(scenarios)} scenarios; "
-                    f"{which} is not one of 0 to {len(scenarios) - 1}"
-                )
-            return scenarios[which]
-        for scenario in scenarios:
-            if scenario.id == which:
-                return scenario
-        ids = tuple(scenario.id for scenario in scenarios)
-        raise UsageError(f"environment {env_id} has no scenario {which!r}; {_hint(which, ids, 'scenarios')}")
 
     def make(
         self,
@@ -143,10 +82,11 @@ class Library:
             observations: None: JSON text, or the authors' style for environments imported from their release.
 
         Raises:
-            UsageError: for an unknown environment or scenario, or where the isolation that is required cannot be had.
-            ProgramError: if it has to be tried before it may share a process, and cannot be loaded or built.
+            UsageError: for an unknown environment or scenario, after `close`, or where the isolation that is required
+                cannot be had.
             SandboxError: if the machinery fails.
         """
+        self._require_open()
         skeleton, chosen = self.skeleton(env_id), self.scenario(env_id, scenario)
         return ToolEnv(
             skeleton,
@@ -162,14 +102,17 @@ class Library:
         )
 
     def close(self) -> None:
-        """End the sandbox that its environments share; idempotent."""
-        sandbox, self._sandbox, self._homes = self._sandbox, None, None
+        """End the sandbox that its environments share, for good; idempotent. What it holds can still be read."""
+        with self._opening:
+            self.closed = True
+            sandbox, self._sandbox = self._sandbox, None
         if self._finalizer is not None:
             self._finalizer.detach()
         if sandbox is not None:
             sandbox.close()
 
     def __enter__(self) -> Self:
+        self._require_open()
         return self
 
     def __exit__(
@@ -177,36 +120,20 @@ class Library:
     ) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"Library({str(self.path)!r})"
-
     def _sandbox_for(self, skeleton: EnvSkeleton, scenario: Scenario) -> BlockingSandbox:
         with self._opening:
+            self._require_open()
             if self._sandbox is None:
                 self._sandbox = BlockingSandbox(isolation=self.isolation)
                 self._finalizer = weakref.finalize(self, self._sandbox.close)
                 # At exit the workers end by themselves, and no thread can be started any more to wait for them.
                 self._finalizer.atexit = False
+            sandbox = self._sandbox
         if self.isolation in ("shared", "in-process"):
-            self._sandbox.run(lambda sandbox: self._settled(skeleton, scenario, sandbox))
-        return self._sandbox
+            sandbox.run(lambda inner: self._settled(skeleton, scenario, inner))
+        return sandbox
 
     async def _settled(self, skeleton: EnvSkeleton, scenario: Scenario, sandbox: Sandbox) -> None:
         if self._homes is None:
-            self._homes = Homes(sandbox, self.isolation)
+            self._homes = Homes(sandbox, self.isolation, self.store.cache_dir)
         await self._homes.settle(skeleton, scenario)
-
-
-def observations_of(skeleton: EnvSkeleton) -> ObservationStyle:
-    """The style in which an environment's results are shown: the authors' for what comes from their release."""
-    return "released" if skeleton.released is not None else "json"
-
-
-def _hint(wrong: str, names: tuple[str, ...], what: str) -> str:
-    near = get_close_matches(wrong, names, n=3, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    if not names:
-        return f"it has no {what}"
-    listed = ", ".join(names[:5])
-    return f"it has {len(names)} {what}: {listed}{', …' if len(names) > 5 else ''}"

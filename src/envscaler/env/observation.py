@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from envscaler.errors import exception_text
 from envscaler.sandbox import Outcome, ToolFault
 from envscaler.state import JsonValue
 
@@ -22,7 +23,7 @@ published it."""
 _ENCODE = msgspec.json.Encoder().encode
 
 _FAULTS = {
-    "raised": "the tool raised {type}: {message}",
+    "raised": "the tool raised {exception}",
     "timeout": "the tool did not finish in time ({message})",
     "killed": "the tool took its process down ({message})",
     "not_json": "the tool returned something that is not JSON ({message})",
@@ -51,7 +52,8 @@ def result_text(result: JsonValue, style: ObservationStyle = "json") -> str:
 
 def fault_text(fault: ToolFault) -> str:
     """Why a tool gave no result, and that it left no trace."""
-    reason = _FAULTS[fault.kind].format(type=fault.type, message=fault.message or fault.type)
+    exception = exception_text(fault.type, fault.message)
+    reason = _FAULTS[fault.kind].format(exception=exception, message=fault.message or fault.type)
     return f"{reason}; nothing was changed"
 
 

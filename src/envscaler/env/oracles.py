@@ -24,12 +24,14 @@ class ExaminedCall:
     after: State
     digest_before: str
     findings: tuple[Finding, ...]
+    hung: bool
+    """Whether it, or its repetition, was ended because it did not come back."""
 
     @property
     def error(self) -> str | None:
         """`Type: message` when the tool gave no result."""
         fault = self.outcome.fault
-        return f"{fault.type}: {fault.message}" if fault is not None else None
+        return str(fault) if fault is not None else None
 
 
 async def try_call(session: Session, tool: ToolSpec, call: ToolCall, *, repeat: bool = True) -> ExaminedCall:
@@ -55,6 +57,7 @@ async def try_call(session: Session, tool: ToolSpec, call: ToolCall, *, repeat: 
         after=after,
         digest_before=digest_before,
         findings=findings,
+        hung=did_not_return(outcome) or (repeated is not None and did_not_return(repeated)),
     )
 
 
@@ -79,7 +82,7 @@ def examine(
     places = _places(before, after) if written else ""
     if fault is not None and fault.kind in ("not_json", "too_large"):
         findings.append(Finding(oracle="not_json", detail=f"{tool.name} returned no usable JSON: {fault.message}"))
-    elif fault is not None and fault.kind in ("timeout", "killed"):
+    elif fault is not None and did_not_return(outcome):
         findings.append(Finding(oracle="unbounded", detail=f"{tool.name} did not come back: {fault.message}"))
     if written and tool.effect == "query":
         findings.append(Finding(oracle="query_writes", detail=f"the query tool {tool.name} changed the state{places}"))
@@ -99,6 +102,11 @@ def examine(
     return tuple(findings)
 
 
+def did_not_return(outcome: Outcome) -> bool:
+    """Whether the sandbox had to end the call."""
+    return outcome.fault is not None and outcome.fault.kind in ("timeout", "killed")
+
+
 def reports_failure(result: JsonValue) -> bool:
     """Whether a result says that the call was not carried out: an object with `success` false."""
     return isinstance(result, dict) and result.get("success") is False
@@ -106,7 +114,7 @@ def reports_failure(result: JsonValue) -> bool:
 
 def _difference(first: Outcome, second: Outcome) -> str | None:
     if second.fault is not None:
-        return f"a result and then {second.fault.type}: {second.fault.message}"
+        return f"a result and then {second.fault}"
     if encode(first.result) != encode(second.result):
         places = diff(first.result, second.result)
         return f"another result at {places[0].pointer or 'the top'}" if places else "another result"

@@ -7,17 +7,26 @@ stands in `env.core`.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from envscaler.env.core import EnvCore, EnvInfo, EnvSnapshot, StepResult, tool_call
 from envscaler.env.observation import ObservationStyle
 from envscaler.env.verdict import ResetChecks, verdict_of
+from envscaler.errors import UsageError
 from envscaler.messages import ToolCall, ToolMessage
 from envscaler.sandbox import BlockingSandbox, BlockingSession, CheckOutcome, Program, Snapshot
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.state import JsonValue, State
 from envscaler.trajectory import RewardMode, Verdict
+
+
+class Owner(Protocol):
+    """Who closes the sandbox in which an environment runs."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has."""
 
 
 class ToolEnv:
@@ -38,7 +47,7 @@ class ToolEnv:
         coerce: bool = False,
         seed: int | None = None,
         reset_checks: ResetChecks | None = None,
-        owner: object | None = None,
+        owner: Owner | None = None,
     ) -> None:
         """
         Args:
@@ -66,6 +75,7 @@ class ToolEnv:
         self._owns_sandbox = sandbox is None
         self._sandbox = sandbox if sandbox is not None else BlockingSandbox()
         self._program = Program(source=skeleton.source, class_name=skeleton.class_name)
+        self._closed = False
         self._reset_checks = reset_checks if reset_checks is not None else ResetChecks()
         self._session: BlockingSession | None = None
         self._reset: Snapshot | None = None
@@ -87,6 +97,11 @@ class ToolEnv:
         return self._core.tools
 
     @property
+    def closed(self) -> bool:
+        """Whether the sandbox that it runs in was closed, by it or by whoever made it: no episode can begin."""
+        return (self._owns_sandbox and self._closed) or (self._owner is not None and self._owner.closed)
+
+    @property
     def digest(self) -> str:
         """Digest of the current state."""
         return self._require_session().digest
@@ -95,10 +110,13 @@ class ToolEnv:
         """Start an episode; the observation is the task.
 
         Raises:
+            UsageError: after the sandbox in which it runs was closed.
             ProgramError: if the program cannot be loaded or built from the initial state.
             SandboxError: if the machinery fails.
         """
         seed = self._core.seed_of(seed)
+        if self.closed:
+            raise UsageError("the environment was closed, or the library that made it; make another one")
         self._end_session()
         scenario = self.scenario
         session = self._sandbox.open(self._program, scenario.initial_state, seed=seed, clock=scenario.clock)
@@ -180,6 +198,7 @@ class ToolEnv:
     def close(self) -> None:
         """End the episode and a sandbox of its own; idempotent."""
         self._end_session()
+        self._closed = True
         if self._owns_sandbox:
             self._sandbox.close()
 

@@ -17,9 +17,10 @@ from envscaler.record import Record
 from envscaler.released import Published, published_environment, published_key, published_scenario, published_trajectory
 from envscaler.rollout.scores import UNFINISHED
 from envscaler.rollout.settings import Folder
+from envscaler.rollout.standing import partial
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
-from envscaler.store import LibraryStore, RunStore, write_atomic
+from envscaler.store import LibraryStore, RunStore, require_free, write_atomic
 from envscaler.store.atomic import json_line, utf8
 from envscaler.trajectory import Trajectory
 
@@ -42,6 +43,8 @@ class ReleasedExport(Record):
     """Number of episodes by file."""
     left_out: tuple[str, ...] = ()
     """What could not be written, one sentence each."""
+    partial: tuple[str, ...] = ()
+    """What the runs lack: they are still being played, or were not played to their end."""
 
 
 def export_released(library: LibraryStore | Path | str, out: Path | str, runs: Sequence[Path] = ()) -> ReleasedExport:
@@ -57,6 +60,7 @@ def export_released(library: LibraryStore | Path | str, out: Path | str, runs: S
     folder = Path(out)
     if folder.is_file():
         raise StoreError(f"{out} is a file; name a folder")
+    require_free(folder, folder=True)
     skeletons = sorted(map(store.read_environment, store.env_ids()), key=_place)
     published = [published_environment(skeleton) for skeleton in skeletons]
     listed = bool(skeletons) and all((skeleton.released or {}).get("listed") for skeleton in skeletons)
@@ -64,12 +68,14 @@ def export_released(library: LibraryStore | Path | str, out: Path | str, runs: S
     write_atomic(folder / ENVIRONMENTS, _json(published, keys))
     counts: Counter[str] = Counter()
     left_out: list[str] = []
+    lacking: list[str] = []
     write_atomic(folder / SCENARIOS, _json(_scenarios(store, skeletons, counts, left_out)))
     by_id = {skeleton.id: skeleton for skeleton in skeletons}
     for run, file in _runs(store, runs):
         rows = _trajectories(store, run, by_id, counts, file, left_out)
         lines = file.endswith((".jsonl", ".ndjson"))
         write_atomic(folder / file, (utf8(json_line(row)) for row in rows) if lines else _json(rows))
+        lacking += filter(None, [partial(run, counts[file])])
     return ReleasedExport(
         library=store.path,
         out=folder,
@@ -77,6 +83,7 @@ def export_released(library: LibraryStore | Path | str, out: Path | str, runs: S
         scenarios=counts.pop(SCENARIOS, 0),
         trajectories=dict(counts),
         left_out=tuple(left_out),
+        partial=tuple(lacking),
     )
 
 

@@ -13,7 +13,9 @@ from pydantic import Field
 
 from envscaler.export.messages import Row, chat_row, format_fault
 from envscaler.record import Record
-from envscaler.store import RunStore, write_atomic
+from envscaler.rollout.scores import UNFINISHED
+from envscaler.rollout.standing import partial
+from envscaler.store import RunStore, require_free, write_atomic
 from envscaler.store.atomic import json_line, utf8
 from envscaler.trajectory import RewardMode, StopReason, Trajectory
 
@@ -40,7 +42,7 @@ class SftFilters(Record):
 
     def fault(self, trajectory: Trajectory) -> str | None:
         """Why a trajectory is dropped, the same words for the same reason; None when it is kept."""
-        if trajectory.stop in (StopReason.INFRASTRUCTURE, StopReason.BUDGET):
+        if trajectory.stop in UNFINISHED:
             return f"cut short: {trajectory.stop.value}"
         if self.finished and trajectory.stop not in _FINISHED:
             return f"not finished: {trajectory.stop.value}"
@@ -73,6 +75,8 @@ class ExportReport(Record):
     """Number of trajectories by reason."""
     environments: int = 0
     """Environments that the rows come from."""
+    partial: str | None = None
+    """What the run lacks, in one sentence: it is still being played, or was not played to its end."""
     agents: dict[str, int] = {}
     """Rows by who played: the model's name, or `oracle`, `random`, `noop`."""
 
@@ -88,12 +92,16 @@ def export_sft(run: RunStore | Path | str, out: Path | str, filters: SftFilters 
     """
     store = run if isinstance(run, RunStore) else RunStore.open(run)
     filters = filters if filters is not None else SftFilters()
+    require_free(out)
+    ended = 0
     dropped: Counter[str] = Counter()
     agents: Counter[str] = Counter()
     environments: set[str] = set()
 
     def rows() -> Iterator[Row]:
+        nonlocal ended
         for trajectory in store.trajectories():
+            ended += trajectory.stop not in UNFINISHED
             reason = filters.fault(trajectory)
             if reason is not None:
                 dropped[reason] += 1
@@ -110,5 +118,6 @@ def export_sft(run: RunStore | Path | str, out: Path | str, filters: SftFilters 
         kept=agents.total(),
         dropped=dict(sorted(dropped.items())),
         environments=len(environments),
+        partial=partial(store, ended),
         agents=dict(sorted(agents.items())),
     )

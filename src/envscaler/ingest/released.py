@@ -75,8 +75,7 @@ async def import_released(
     if files == ReleasedFiles():
         raise UsageError("there is nothing to import; give --environments, --scenarios or --trajectories")
     progress = progress if progress is not None else NullProgress()
-    store = LibraryStore.create(library)
-    with store.writing():
+    with LibraryStore.making(library) as store, store.writing():
         work = _Import(store, files, replace, progress)
         work.read_environments()
         work.read_scenarios()
@@ -183,7 +182,7 @@ class _Import:
         there = {trajectory.id: _digest(trajectory) for trajectory in run.trajectories()}
         order: dict[str, int] = {}
         samples: Counter[str] = Counter()
-        with run.writing(), run:
+        with self._run_of_its_own(run):
             for _, entry in self._entries("trajectories", path):
                 made: Trajectory | None = None
                 with self._skipping("trajectories"):
@@ -200,6 +199,9 @@ class _Import:
                 self.counts["trajectories"][outcome] += 1
             if self.counts["trajectories"]["replaced"]:
                 run.arrange(lambda one: (order.get(one.id, len(order)), one.id))
+        if not run.exists:
+            self.run = None
+            return
         record = RunRecord(
             id=run_id,
             library=self._store.path.resolve(),
@@ -211,6 +213,15 @@ class _Import:
         )
         if record != run.read_run(RunRecord):
             run.write_run(record)
+
+    @contextmanager
+    def _run_of_its_own(self, run: RunStore) -> Iterator[None]:
+        """Held while episodes are written to it; one that holds nothing at the end goes again."""
+        try:
+            with run.writing(), run:
+                yield
+        finally:
+            run.discard_empty()
 
     def _trajectory(self, entry: Entry, file: str, samples: Counter[str]) -> Trajectory:
         found = self._environment(entry)

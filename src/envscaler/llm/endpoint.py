@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from envscaler.errors import EndpointRejected, EndpointUnavailable, EnvScalerError, RequestFailed
+from envscaler.errors import EndpointRejected, EndpointUnavailable, EnvScalerError, RequestFailed, exception_text
 from envscaler.llm.transport import EndpointState, Fault, OutageHook, RetryPolicy, TransportStats, retry_after_s
 from envscaler.state import JsonValue
 
@@ -278,7 +278,7 @@ def _root(error: BaseException) -> str:
     inner = error
     while inner.__cause__ is not None or inner.__context__ is not None:
         inner = inner.__cause__ or inner.__context__  # type: ignore[assignment]
-    return f"{type(inner).__name__}: {inner}" if str(inner) else f"{type(inner).__name__}: {error}"
+    return exception_text(type(inner).__name__, str(inner) or str(error))
 
 
 def _start(content: bytes) -> str:

@@ -7,7 +7,7 @@ from envscaler.program.assembly import assemble, remove_method, replace_method
 from envscaler.program.coercion import coerced
 from envscaler.program.conformance import state_faults
 from envscaler.program.schemas import schemas_agree, tool_schemas
-from envscaler.program.seclusion import way_out
+from envscaler.program.seclusion import ways_out
 from envscaler.program.state_class import Container, class_name_of, containers, method_source, methods_of
 
 __all__ = [
@@ -30,5 +30,5 @@ __all__ = [
     "schemas_agree",
     "state_faults",
     "tool_schemas",
-    "way_out",
+    "ways_out",
 ]

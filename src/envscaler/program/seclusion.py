@@ -1,4 +1,4 @@
-"""`way_out`: by what a program could reach beyond its own module, to where other sessions in its process would notice.
+"""`ways_out`: by what a program could reach beyond its own module, to where other sessions in its process would notice.
 
 For programs that mean no harm: one that wants out finds a way that no reading of its text shows.
 """
@@ -27,16 +27,17 @@ _DUNDERS = frozenset(
 )
 
 
-def way_out(source: str) -> str | None:
-    """What in a program's text could be noticed outside its module, in a few words with the line; None: nothing.
+def ways_out(source: str) -> tuple[str, ...]:
+    """What in a program's text could be noticed outside its module, each in a few words with the line.
 
     A text that is no program is told as such.
     """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError) as error:
-        return f"it cannot be read: {error}"
+        return (f"it cannot be read: {error}",)
     imported: set[str] = set()
+    found: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name.partition(".")[0] for alias in node.names]
@@ -46,14 +47,13 @@ def way_out(source: str) -> str | None:
             imported |= {alias.asname or alias.name for alias in node.names}
         else:
             continue
-        unknown = next((name for name in names if name not in _MODULES), None)
-        if unknown is not None:
-            return f"it imports {unknown or 'something relative'} (line {node.lineno})"
+        unknown = [name or "something relative" for name in names if name not in _MODULES]
+        found += [f"it imports {name} (line {node.lineno})" for name in unknown]
     for node in ast.walk(tree):
-        found = _way_out_by(node, imported)
-        if found is not None:
-            return f"{found} (line {getattr(node, 'lineno', 0)})"
-    return None
+        way = _way_out_by(node, imported)
+        if way is not None:
+            found.append(f"{way} (line {getattr(node, 'lineno', 0)})")
+    return tuple(dict.fromkeys(found))
 
 
 def _way_out_by(node: ast.AST, imported: set[str]) -> str | None:

@@ -46,6 +46,8 @@ def entries(path: Path, complain: Complaint) -> Iterator[Entry]:
         StoreError: if the file cannot be read, or is broken in a way that hides where the next entry begins.
     """
     try:
+        if path.is_file() and not path.stat().st_size:
+            raise StoreError(f"{path} is empty; published entries are needed")
         with path.open(encoding="utf-8-sig") as file:
             if path.suffix in (".jsonl", ".ndjson"):
                 yield from _of_lines(path, file, complain)

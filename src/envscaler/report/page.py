@@ -17,7 +17,7 @@ from markupsafe import Markup
 from envscaler.report import wording
 from envscaler.report.schema_graph import schema_svg
 from envscaler.report.views import EnvironmentView, EpisodeView, LibraryView, RunView, size_of_state
-from envscaler.store import write_atomic
+from envscaler.store import require_free, write_atomic
 
 MAX_ENVIRONMENTS = 200
 """Environments shown in full on one page; the table lists all. More would be slow to open on a phone."""
@@ -86,6 +86,7 @@ def write_page(path: Path, page: str) -> None:
     Raises:
         StoreError: if it cannot be written.
     """
+    require_free(path)
     # A task text may hold half of a surrogate pair, which no encoding of a file can.
     write_atomic(path, page.encode("utf-8", "replace"))
 

@@ -5,8 +5,7 @@ Nothing of it is stored: a trajectory holds digests, from which nobody reads wha
 
 from __future__ import annotations
 
-from envscaler.env import ToolEnv
-from envscaler.env.library import Library, observations_of
+from envscaler.env import Library, ToolEnv, observations_of
 from envscaler.errors import ProgramError, SandboxError, StoreError, UsageError
 from envscaler.messages import as_carried_out
 from envscaler.report.views import EpisodeView, StepView

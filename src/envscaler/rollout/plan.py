@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from envscaler.agents import Agent
-from envscaler.env import Library
+from envscaler.env import Shelf
 from envscaler.errors import UsageError
 from envscaler.rollout.report import Skipped
 from envscaler.rollout.settings import RolloutSettings
@@ -34,12 +33,8 @@ class Plan:
     order: dict[tuple[str, str], int] = field(default_factory=dict)
     """Index of each scenario in its environment, by environment and scenario id."""
 
-    def reasons(self) -> dict[str, int]:
-        """Number of skipped scenarios (or environments) by reason."""
-        return dict(sorted(Counter(part.reason for part in self.skipped).items()))
 
-
-def plan_episodes(library: Library, settings: RolloutSettings, agent: Agent) -> Plan:
+def plan_episodes(library: Shelf, settings: RolloutSettings, agent: Agent) -> Plan:
     """The plan of a run.
 
     Raises:
@@ -52,18 +47,24 @@ def plan_episodes(library: Library, settings: RolloutSettings, agent: Agent) -> 
         scenarios = library.scenarios(env_id)
         plan.order.update({(env_id, scenario.id): index for index, scenario in enumerate(scenarios)})
         if not scenarios:
-            plan.skipped.append(Skipped(env_id=env_id, scenario_id=None, reason="no scenarios"))
+            plan.skipped.append(
+                Skipped(
+                    env_id=env_id,
+                    scenario_id=None,
+                    reason=f"no scenarios there; make some with: envscaler scenarios {library.path}",
+                )
+            )
         for scenario in scenarios[: settings.scenarios_per_env]:
             found = True
-            reason = (
-                "made for another version of the program"
+            fault = (
+                f"made for another version of the program; renew them with: envscaler scenarios {library.path} --renew"
                 if scenario.env_digest != skeleton.digest
                 else agent.unplayable(scenario)
             )
-            if reason is None:
+            if fault is None:
                 plan.playable.append((skeleton, scenario))
             else:
-                plan.skipped.append(Skipped(env_id=env_id, scenario_id=scenario.id, reason=reason))
+                plan.skipped.append(Skipped(env_id=env_id, scenario_id=scenario.id, reason=fault))
     if not found:
         raise UsageError(f"{library.path} has no scenarios to play; make some with: envscaler scenarios {library.path}")
     return plan

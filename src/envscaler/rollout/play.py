@@ -16,6 +16,7 @@ from envscaler.errors import (
     ReplyError,
     RequestFailed,
     SandboxError,
+    exception_text,
 )
 from envscaler.llm.chat import Completion
 from envscaler.messages import AssistantMessage, Message, SystemMessage, UserMessage
@@ -190,5 +191,5 @@ def _trajectory(
         stop=course.stop,
         verdict=score.verdict,
         scores=dict(score.scores),
-        error=f"{type(failure).__name__}: {failure}" if failure is not None else course.error,
+        error=exception_text(type(failure).__name__, str(failure)) if failure is not None else course.error,
     )

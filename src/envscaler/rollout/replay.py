@@ -6,6 +6,7 @@ environment that it was played in.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from envscaler.cores import usable_cores
 from envscaler.engine import NullProgress, Progress, bounded_map
-from envscaler.env import AsyncToolEnv, Homes, Library, ObservationStyle, ResetChecks, observations_of
+from envscaler.env import AsyncToolEnv, Homes, ObservationStyle, ResetChecks, Shelf, observations_of
 from envscaler.errors import EnvScalerError, ProgramError, StoreError, UsageError
 from envscaler.messages import ToolMessage, as_carried_out
 from envscaler.released import (
@@ -38,6 +39,8 @@ from envscaler.store import RunStore
 from envscaler.trajectory import StopReason, Trajectory
 
 STAGE = "replay"
+_NAMED = 5
+"""Environments that are named where a library lacks many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class _Job:
     trajectory: Trajectory | None = None
 
 
-async def run_replay(library: Library, source: Path, progress: Progress | None = None) -> ReplayReport:
+async def run_replay(library: Shelf, source: Path, progress: Progress | None = None) -> ReplayReport:
     """Play the episodes of a published file or of a run again.
 
     Args:
@@ -61,17 +64,19 @@ async def run_replay(library: Library, source: Path, progress: Progress | None =
         source: a file of published episodes, or the folder of a run.
 
     Raises:
+        UsageError: if the library has none of the environments.
         StoreError: if `source` cannot be read.
         SandboxError: if the machinery fails.
     """
     progress = progress if progress is not None else NullProgress()
     skipped: list[str] = []
-    jobs = _jobs(library, source, skipped.append)
+    absent: Counter[str] = Counter()
+    jobs = _jobs(library, source, skipped.append, absent)
     style, reset_checks = _style(source), ResetChecks()
     replayed: list[ReplayedEpisode] = []
     progress.stage(STAGE, None)
     async with Sandbox(isolation=library.isolation) as sandbox:
-        homes = Homes(sandbox, library.isolation)
+        homes = Homes(sandbox, library.isolation, library.store.cache_dir)
 
         async def one(job: _Job) -> ReplayedEpisode | str:
             try:
@@ -90,6 +95,15 @@ async def run_replay(library: Library, source: Path, progress: Progress | None =
                     skipped.append(outcome)
                 else:
                     replayed.append(outcome)
+    lacking = [f"{env_id} ({number:,})" for env_id, number in absent.items()]
+    if lacking:
+        named = f"{', '.join(lacking[:_NAMED])}{', …' if len(lacking) > _NAMED else ''}"
+        if not replayed and not skipped:
+            raise UsageError(
+                f"{library.path} has none of the environments that {source} was played in ({named}); "
+                "name the library that has them with --library"
+            )
+        skipped.append(f"{library.path} lacks environments, with so many episodes each: {named}")
     return ReplayReport(
         source=source,
         library=library.path,
@@ -103,24 +117,43 @@ async def run_replay(library: Library, source: Path, progress: Progress | None =
 # -- what is there to be played -----------------------------------------------------------------------------
 
 
-def _jobs(library: Library, source: Path, complain: Callable[[str], None]) -> Iterator[_Job]:
-    return (_jobs_of_run if source.is_dir() else _jobs_of_file)(library, source, complain)
+class _NoEnvironment(StoreError):
+    """The library has not the environment that an episode was played in."""
+
+    def __init__(self, env_id: str, where: str) -> None:
+        super().__init__(f"{where}: there is no environment {env_id!r} in the library")
+        self.env_id = env_id
 
 
-def _jobs_of_file(library: Library, path: Path, complain: Callable[[str], None]) -> Iterator[_Job]:
+def _jobs(library: Shelf, source: Path, complain: Callable[[str], None], absent: Counter[str]) -> Iterator[_Job]:
+    """What can be played.
+
+    Args:
+        absent: counts the episodes of each environment that the library has not; of them there is much to tell once.
+    """
+    return (_jobs_of_run if source.is_dir() else _jobs_of_file)(library, source, complain, absent)
+
+
+def _jobs_of_file(library: Shelf, path: Path, complain: Callable[[str], None], absent: Counter[str]) -> Iterator[_Job]:
     for entry in entries(path, complain):
         try:
             yield _released_job(library, entry.value, entry.where)
+        except _NoEnvironment as fault:
+            absent[fault.env_id] += 1
         except (StoreError, UsageError) as fault:
             complain(str(fault))
 
 
-def _jobs_of_run(library: Library, folder: Path, complain: Callable[[str], None]) -> Iterator[_Job]:
+def _jobs_of_run(library: Shelf, folder: Path, complain: Callable[[str], None], absent: Counter[str]) -> Iterator[_Job]:
     for trajectory in RunStore.open(folder).trajectories(complain):
         try:
             job = _own_job(library, trajectory)
+        except _NoEnvironment as fault:
+            absent[fault.env_id] += 1
+            continue
         except EnvScalerError as fault:
-            complain(f"{trajectory.id}: {fault}")
+            told = str(fault)
+            complain(told if told.startswith(f"{trajectory.id}: ") else f"{trajectory.id}: {told}")
             continue
         if isinstance(job, str):
             complain(f"{trajectory.id}: {job}")
@@ -128,14 +161,14 @@ def _jobs_of_run(library: Library, folder: Path, complain: Callable[[str], None]
             yield job
 
 
-def _released_job(library: Library, value: JsonValue, where: str) -> _Job:
+def _released_job(library: Shelf, value: JsonValue, where: str) -> _Job:
     skeleton = _skeleton(library, env_id_of(value, where), where)
     episode = episode_of(published_episode(value, where), where)
     scenario = _scenario(library, skeleton.id, episode.task_id)
     return _Job(where, skeleton, played_scenario(episode, skeleton, scenario, where), episode)
 
 
-def _own_job(library: Library, trajectory: Trajectory) -> _Job | str:
+def _own_job(library: Shelf, trajectory: Trajectory) -> _Job | str:
     if trajectory.world != "scenario":
         return f"the world that was played is {trajectory.world}, which has no recorded program"
     skeleton = _skeleton(library, trajectory.env_id, trajectory.id)
@@ -149,14 +182,16 @@ def _own_job(library: Library, trajectory: Trajectory) -> _Job | str:
     return _Job(trajectory.id, skeleton, scenario, None, trajectory)
 
 
-def _skeleton(library: Library, env_id: str, where: str) -> EnvSkeleton:
+def _skeleton(library: Shelf, env_id: str, where: str) -> EnvSkeleton:
+    if env_id not in library.env_ids:
+        raise _NoEnvironment(env_id, where)
     try:
         return library.skeleton(env_id)
     except UsageError as fault:
         raise StoreError(f"{where}: {fault}") from fault
 
 
-def _scenario(library: Library, env_id: str, scenario_id: str) -> Scenario | None:
+def _scenario(library: Shelf, env_id: str, scenario_id: str) -> Scenario | None:
     return next((scenario for scenario in library.scenarios(env_id) if scenario.id == scenario_id), None)
 
 

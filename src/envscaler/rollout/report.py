@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Literal
 
 from envscaler.models import Faults
@@ -23,6 +25,14 @@ class Skipped(Record):
     reason: str
 
 
+def told(skipped: Iterable[Skipped]) -> tuple[str, ...]:
+    """A sentence for each reason: how many scenarios, or environments, it kept from being played."""
+    counts = Counter(("environment" if part.scenario_id is None else "scenario", part.reason) for part in skipped)
+    return tuple(
+        f"{number:,} {kind}{'s' if number > 1 else ''}: {reason}" for (kind, reason), number in sorted(counts.items())
+    )
+
+
 class RunRecord(Record):
     """run.json."""
 
@@ -38,7 +48,7 @@ class RunRecord(Record):
     """How well the sandbox was isolated where the episodes were played; None when none was played yet."""
     missing_isolation: tuple[str, ...] = ()
     isolation_modes: tuple[Isolation, ...] = ()
-    """What was asked for (`settings.isolation`) where the episodes were played."""
+    """What was asked for where the episodes were played; `settings.isolation` is the last of them."""
     kept_apart: dict[str, str] = {}
     """Environments that ran in processes of their own though less was asked for, with the reason."""
     note: str | None = None

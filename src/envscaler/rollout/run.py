@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING
 
 from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAgent, UserSimulator, prompt_digest
 from envscaler.engine import NullProgress, Progress, bounded_map
-from envscaler.env import Homes, Library, ResetChecks
+from envscaler.env import Homes, ResetChecks, Shelf
 from envscaler.errors import BudgetExhausted, EndpointUnavailable, EnvScalerError, ProgramError, UsageError
 from envscaler.models import Faults
 from envscaler.models.settings import OFFLINE
 from envscaler.roles.role import USER_TURN, Prompts
 from envscaler.rollout.plan import Assignment, assignments, plan_episodes
 from envscaler.rollout.play import Episode, play_episode
-from envscaler.rollout.report import OFFLINE_NOTE, RolloutReport, RunRecord, Skipped
+from envscaler.rollout.report import OFFLINE_NOTE, RolloutReport, RunRecord, Skipped, told
 from envscaler.rollout.scenario_world import ScenarioWorld
 from envscaler.rollout.scores import UNFINISHED, scores
 from envscaler.rollout.settings import RolloutSettings, run_id
 from envscaler.sandbox import Sandbox
-from envscaler.skeleton import ModelUse
+from envscaler.scenario import Scenario
+from envscaler.skeleton import EnvSkeleton, ModelUse
 from envscaler.store import RunStore
 from envscaler.trajectory import Sampling, Trajectory
 
@@ -32,12 +33,16 @@ if TYPE_CHECKING:
     from envscaler.models import Models
 
 STAGE = "rollout"
+SETTLING = "try what may share"
+
+_SHOWN = 300
+"""Characters of the reasons for keeping an environment apart that are told where it is played."""
 
 _Key = tuple[str, str, int]
 
 
 async def run_rollout(
-    library: Library,
+    library: Shelf,
     settings: RolloutSettings,
     models: Models | None = None,
     prompts: Prompts | None = None,
@@ -60,6 +65,7 @@ async def run_rollout(
     prompts = prompts if prompts is not None else Prompts()
     progress = progress if progress is not None else NullProgress()
     run = _Run(library, settings, models, prompts, progress)
+    run.store.require_usable()
     with run.store.writing():
         return await run.play_all()
 
@@ -67,7 +73,7 @@ async def run_rollout(
 class _Run:
     def __init__(
         self,
-        library: Library,
+        library: Shelf,
         settings: RolloutSettings,
         models: Models | None,
         prompts: Prompts,
@@ -96,8 +102,8 @@ class _Run:
             if (assignment.skeleton.id, assignment.scenario.id, assignment.sample) not in done
         ]
         planned = len(self.plan.playable) * self.settings.samples
-        for reason, count in self.plan.reasons().items():
-            self.progress.note(f"skipped {count}: {reason}")
+        for sentence in told(self.plan.skipped):
+            self.progress.note(f"skipped {sentence}")
         self.record = self.record.model_copy(update={"planned": planned, "status": "running"})
         # Before anything is played: whoever looks at a run that was killed is told how much of it is missing.
         self.store.write_run(self.record)
@@ -107,7 +113,8 @@ class _Run:
         with self.store:
             if missing:
                 async with Sandbox(isolation=self.settings.isolation) as sandbox:
-                    homes = Homes(sandbox, self.settings.isolation)
+                    homes = Homes(sandbox, self.settings.isolation, self.library.store.cache_dir)
+                    await self._settle(homes, missing)
                     before, now = self.record, sandbox.isolation
                     self.record = before.model_copy(
                         update={
@@ -115,14 +122,16 @@ class _Run:
                             "isolation": "portable" if before.isolation == "portable" else now.level,
                             "missing_isolation": tuple(dict.fromkeys((*before.missing_isolation, *now.missing))),
                             "isolation_modes": tuple(sorted({*self.record.isolation_modes, self.settings.isolation})),
+                            "settings": self.settings,
                         }
                     )
                     self.store.write_run(self.record)
                     played = await self._play(missing, sandbox, homes)
                     if homes.apart:
-                        name, reason = min(homes.apart.items())
+                        name, reasons = min(homes.apart.items())
+                        shown = reasons if len(reasons) <= _SHOWN else f"{reasons[:_SHOWN]}…"
                         self.progress.note(
-                            f"{len(homes.apart)} environments ran in processes of their own, {name} because: {reason}; "
+                            f"{len(homes.apart)} environments ran in processes of their own, {name} because: {shown}; "
                             "all reasons stand in run.json (kept_apart)"
                         )
                     self.record = self.record.model_copy(
@@ -132,6 +141,16 @@ class _Run:
         if self.halt is not None:
             raise self.halt
         return report
+
+    async def _settle(self, homes: Homes, missing: list[Assignment]) -> None:
+        """Settle all programs before the first episode: side by side, instead of each when its turn comes."""
+        if not homes.decide:
+            return
+        first: dict[str, tuple[EnvSkeleton, Scenario]] = {}
+        for assignment in missing:
+            first.setdefault(assignment.skeleton.id, (assignment.skeleton, assignment.scenario))
+        self.progress.stage(SETTLING, len(first))
+        await homes.settle_all(list(first.values()), lambda: self.progress.advance(SETTLING))
 
     async def _play(self, missing: list[Assignment], sandbox: Sandbox, homes: Homes) -> int:
         played = 0
@@ -240,6 +259,10 @@ class _Run:
                 "missing_isolation": earlier.missing_isolation,
                 "isolation_modes": earlier.isolation_modes,
                 "kept_apart": earlier.kept_apart,
+                # What was asked for last counts only where something is played.
+                "settings": self.settings.model_copy(update={"isolation": earlier.settings.isolation})
+                if earlier.isolation_modes
+                else self.settings,
             }
         )
 

@@ -1,6 +1,7 @@
 """Libraries, runs and task files on disk. The only writer of library and run files; imports records only."""
 
 from envscaler.store.atomic import json_text, write_atomic
+from envscaler.store.grounds import require_free
 from envscaler.store.journal import Journal
 from envscaler.store.library import LibraryIndex, LibraryStore
 from envscaler.store.lock import sole_writer
@@ -22,6 +23,7 @@ __all__ = [
     "read_jsonl",
     "read_record",
     "read_tasks",
+    "require_free",
     "sole_writer",
     "write_atomic",
 ]

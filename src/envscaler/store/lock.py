@@ -15,6 +15,27 @@ except ImportError:  # pragma: no cover - Windows has no flock; two writers are 
     fcntl = None  # type: ignore[assignment]
 
 
+def is_held(lock: Path) -> bool:
+    """Whether another process, or another part of this one, writes under the lock file now."""
+    if fcntl is None:
+        return False
+    try:
+        handle = os.open(lock, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        if not os.read(handle, 1):
+            return False  # given back; to ask the kernel would for a moment keep a writer out
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
 @contextmanager
 def sole_writer(lock: Path, what: str) -> Iterator[None]:
     """Hold the lock file while writing to `what`; the kernel frees it when the process ends, however it ends.

@@ -5,6 +5,8 @@ What a run record says, and which episodes still have to be played, is `rollout`
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,12 +16,12 @@ from envscaler.errors import StoreError
 from envscaler.record import Record
 from envscaler.store.appending import LineFile
 from envscaler.store.atomic import json_text, versioned, write_atomic
-from envscaler.store.lock import sole_writer
-from envscaler.store.reading import Complaint, RecordT, json_object, read_jsonl, read_record, validated
+from envscaler.store.grounds import LOCK, ROLLOUTS, RUN, TRAJECTORIES, is_run, require_free
+from envscaler.store.lock import is_held, sole_writer
+from envscaler.store.reading import Complaint, RecordT, json_object, read_jsonl, read_record, unreadable, validated
 from envscaler.trajectory import Trajectory
 
-_TRAJECTORIES = "trajectories.jsonl"
-_RUN = "run.json"
+_LEFT = re.compile(rf"\.({re.escape(RUN)}|{re.escape(TRAJECTORIES)})\..*\.tmp\Z")
 
 
 class RunStore:
@@ -30,7 +32,7 @@ class RunStore:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._lines = LineFile(self.path / _TRAJECTORIES)
+        self._lines = LineFile(self.path / TRAJECTORIES)
 
     @classmethod
     def open(cls, path: Path | str) -> RunStore:
@@ -41,7 +43,7 @@ class RunStore:
         """
         run = cls(path)
         if not run.exists:
-            raise StoreError(f"{path} is no run: it has neither {_RUN} nor {_TRAJECTORIES}")
+            raise StoreError(f"{path} is no run: it has neither {RUN} nor {TRAJECTORIES}")
         return run
 
     def writing(self) -> AbstractContextManager[None]:
@@ -50,12 +52,37 @@ class RunStore:
         Raises:
             StoreError: on entering, if another process writes to it.
         """
-        return sole_writer(self.path / ".lock", str(self.path))
+        return sole_writer(self.path / LOCK, str(self.path))
+
+    @property
+    def being_written(self) -> bool:
+        """Whether a rollout writes to it now, as far as this machine can tell."""
+        return is_held(self.path / LOCK)
 
     @property
     def exists(self) -> bool:
         """Whether anything of a run is in the folder."""
-        return (self.path / _RUN).is_file() or (self.path / _TRAJECTORIES).is_file()
+        return is_run(self.path)
+
+    def require_usable(self) -> None:
+        """Make sure that the folder is that of a run, or can become it.
+
+        Raises:
+            StoreError: if it is a file, holds other things, or is where a library or another run keeps its own.
+        """
+        require_free(self.path, folder=True)
+        if self.exists:
+            return
+        try:
+            if self.path.exists() and not self.path.is_dir():
+                raise StoreError(f"{self.path} is a file; name a folder for the run")
+            entries = sorted(entry.name for entry in self.path.iterdir()) if self.path.exists() else []
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        foreign = [name for name in entries if name != LOCK and not _LEFT.match(name)]
+        if foreign:
+            shown = f"{', '.join(foreign[:3])}{', …' if len(foreign) > 3 else ''}"
+            raise StoreError(f"{self.path} holds what is no run ({shown}); name a new folder")
 
     def trajectories(self, complain: Complaint | None = None) -> Iterator[Trajectory]:
         """All trajectories in the order they were written, streamed; a line torn by a kill is left out.
@@ -63,7 +90,7 @@ class RunStore:
         Args:
             complain: told of each other broken line, which is then left out; None: the first one is an error.
         """
-        path = self.path / _TRAJECTORIES
+        path = self.path / TRAJECTORIES
         return read_jsonl(path, Trajectory, torn_tail=True, complain=complain) if path.exists() else iter(())
 
     def append(self, trajectory: Trajectory) -> None:
@@ -82,7 +109,7 @@ class RunStore:
                 without a place is dropped.
         """
         self.close()
-        path = self.path / _TRAJECTORIES
+        path = self.path / TRAJECTORIES
         if not path.exists():
             return
         spans: dict[tuple[str | int, ...], tuple[int, int]] = {}
@@ -101,14 +128,24 @@ class RunStore:
                     yield start, len(line), validated(json_object(line, where), Trajectory, where)
                 start += len(line)
 
+    def discard_empty(self) -> None:
+        """Remove the folder again if nothing of a run is in it, and that of all runs if it was the only one."""
+        if self.exists:
+            return
+        with contextlib.suppress(OSError):
+            (self.path / LOCK).unlink(missing_ok=True)
+            self.path.rmdir()
+            if self.path.parent.name == ROLLOUTS:
+                self.path.parent.rmdir()
+
     def read_run(self, kind: type[RecordT]) -> RecordT | None:
         """What run.json holds, as a record of the caller's type; None when there is none yet."""
-        path = self.path / _RUN
+        path = self.path / RUN
         return read_record(path, kind) if path.exists() else None
 
     def write_run(self, record: Record) -> None:
         """Replace run.json."""
-        write_atomic(self.path / _RUN, json_text(versioned(record)))
+        write_atomic(self.path / RUN, json_text(versioned(record)))
 
     def close(self) -> None:
         """Wait for the disk; idempotent."""

@@ -1,0 +1,51 @@
+"""`require_free`: no command writes where a library or a run keeps files of its own.
+
+What a library or a run consists of is the business of `library` and `run`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from envscaler.errors import StoreError
+
+INDEX = "library.json"
+ENVIRONMENTS = "environments"
+CACHE = ".cache"
+ROLLOUTS = "rollouts"
+RUN = "run.json"
+TRAJECTORIES = "trajectories.jsonl"
+LOCK = ".lock"
+
+
+def is_library(path: Path) -> bool:
+    """Whether a folder is that of a library."""
+    return (path / INDEX).is_file()
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder has anything of a run."""
+    return (path / RUN).is_file() or (path / TRAJECTORIES).is_file()
+
+
+def require_free(path: Path | str, *, folder: bool = False) -> None:
+    """
+    Args:
+        folder: whether a folder of many files is to be made there, which cannot lie in a run, nor be a library or
+            the folder of its runs.
+
+    Raises:
+        StoreError: if a library or a run keeps its own files there.
+    """
+    place = Path(os.path.realpath(path))
+    for holder in place.parents:
+        inside = place.relative_to(holder).parts
+        if is_library(holder) and inside[0] in (INDEX, ENVIRONMENTS, CACHE):
+            raise StoreError(f"{path} is where the library {holder} keeps files of its own; name another place")
+        if is_run(holder) and (folder or inside[0] in (RUN, TRAJECTORIES, LOCK)):
+            raise StoreError(f"{path} is where the run {holder} keeps files of its own; name another place")
+        if folder and is_library(holder) and inside == (ROLLOUTS,):
+            raise StoreError(f"{path} is the folder of all runs of the library {holder}; name one in it")
+    if folder and is_library(place):
+        raise StoreError(f"{path} is a library; name another folder")
