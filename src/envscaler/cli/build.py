@@ -241,7 +241,24 @@ def register(app: typer.Typer) -> None:
     @command(app, "scenarios", panel=panel)
     def scenarios(
         library: Annotated[str, typer.Argument(metavar="LIBRARY[/ENV]", help="What to write scenarios for.")],
-        per_env: Annotated[int, typer.Option("--per-env", min=1, metavar="K", help="Scenarios per environment.")] = 3,
+        per_env: Annotated[
+            int | None,
+            typer.Option(
+                "--per-env",
+                min=1,
+                metavar="K",
+                help="Scenarios per environment; else 3, or with --renew as many as there are.",
+                show_default=False,
+            ),
+        ] = None,
+        renew: Annotated[
+            bool,
+            typer.Option(
+                "--renew",
+                help="Make scenarios fit a program that was edited: try their solutions again, and write another "
+                "scenario in place of one that it no longer solves.",
+            ),
+        ] = False,
         seed: SeedOption = 0,
         attempts: AttemptsOption = 3,
         isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
@@ -262,7 +279,8 @@ def register(app: typer.Typer) -> None:
                 folder,
                 opened,
                 prompts,
-                per_env=per_env,
+                per_env=per_env if per_env is not None or renew else 3,
+                renew=renew,
                 env_id=place.env_id,
                 seed=seed,
                 attempts=attempts,
@@ -274,4 +292,6 @@ def register(app: typer.Typer) -> None:
         from envscaler.cli.build_reports import show_scenarios
 
         show_report(report, output, show_scenarios)
+        if renew and any(row.stale for row in report.environments):
+            return EXIT_NO_RESULT
         return EXIT_OK if any(row.present for row in report.environments) else EXIT_NO_RESULT

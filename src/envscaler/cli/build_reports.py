@@ -91,6 +91,16 @@ def show_scenarios(report: ScenariosReport, out: Console) -> None:
     for row in report.environments:
         table.add_row(text_of(row.env_id), str(row.asked), str(row.present), str(row.made), str(row.solved))
     out.print(table)
+    renewed = sum(row.renewed for row in report.environments)
+    if renewed:
+        out.print(f"{count(renewed, 'scenario')} of another version of a program do the same in this one.")
+    stale = sum(row.stale for row in report.environments)
+    if stale:
+        hint = (
+            "" if report.renewing else f"; renew them with: envscaler scenarios {visible(str(report.library))} --renew"
+        )
+        made = f"{count(stale, 'scenario')} made for another version of a program, which no rollout plays"
+        out.print(Text(f"{made}{hint}", style="yellow"))
     for row in report.environments:
         for sentence in row.dropped[:2]:
             out.print(text_of(f"{row.env_id}: {sentence}", "dim"))

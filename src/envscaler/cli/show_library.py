@@ -50,9 +50,16 @@ def show_library(view: LibraryView, out: Console) -> None:
                 style="yellow",
             )
         )
+    _tell_stale(sum(row.stale_scenarios for row in rows), view.path, out)
     for run in view.runs:
         out.print(Text.assemble(("Run ", "bold"), (visible(run.id), "cyan"), f"  {_run_line(run)}"))
     out.print(Text(f"Look into one: envscaler show {visible(view.path)}/{rows[0].id}", style="dim"))
+
+
+def _tell_stale(scenarios: int, path: str, out: Console) -> None:
+    if scenarios:
+        told = f"{count(scenarios, 'scenario')} made for another version of a program, which no rollout plays; renew "
+        out.print(Text(f"{told}them with: envscaler scenarios {visible(path)} --renew", style="yellow"))
 
 
 def _run_line(run: RunSummary) -> str:
@@ -97,6 +104,7 @@ def show_environment(view: EnvironmentView, path: str, out: Console) -> None:
         if len(view.failing) > 5:
             out.print(f"  … {len(view.failing) - 5} more failing calls in assessment.json")
     _heading(out, f"Scenarios ({len(view.scenarios)})")
+    _tell_stale(summary.stale_scenarios, path, out)
     for index, scenario in enumerate(view.scenarios):
         known = f"{len(scenario.solution)} calls" if scenario.solution is not None else "no solution"
         text = f"{shortened(scenario.task, 220)}  ({count(len(scenario.checks), 'check')}, {known})"

@@ -36,6 +36,8 @@ class EnvironmentSummary(Record):
     """None when it was not assessed."""
     stale: bool = False
     """Whether the assessment is of another program: this one was changed since."""
+    stale_scenarios: int = 0
+    """Scenarios that were made for another version of the program."""
 
 
 class RunSummary(Record):
@@ -141,10 +143,11 @@ def summarize_environment(
     skeleton: EnvSkeleton, assessment: Assessment | None, scenarios: Iterable[Scenario]
 ) -> EnvironmentSummary:
     """The line of one environment."""
-    total = solutions = 0
+    total = solutions = stale = 0
     for scenario in scenarios:
         total += 1
         solutions += scenario.solution is not None
+        stale += scenario.env_digest != skeleton.digest
     queries = sum(tool.effect == "query" for tool in skeleton.tools)
     return EnvironmentSummary(
         id=skeleton.id,
@@ -160,6 +163,7 @@ def summarize_environment(
         not_fail_rate=assessment.not_fail_rate if assessment else None,
         accepted=assessment.accepted if assessment else None,
         stale=assessment is not None and assessment.env_digest != skeleton.digest,
+        stale_scenarios=stale,
     )
 
 

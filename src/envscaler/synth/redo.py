@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,10 +16,11 @@ from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.errors import ProgramError, ReplyError, SandboxError, UsageError
 from envscaler.sandbox import Isolation, Sandbox
 from envscaler.scenario import Scenario
-from envscaler.skeleton import ModelUse
+from envscaler.skeleton import EnvSkeleton, ModelUse
 from envscaler.store import LibraryStore
 from envscaler.synth.asking import Asking, merged
 from envscaler.synth.assess import assess
+from envscaler.synth.renewal import renewed
 from envscaler.synth.report import Assessed, AssessReport, ScenariosMade, ScenariosReport
 from envscaler.synth.resume import WRITING
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
@@ -117,7 +119,8 @@ async def run_scenarios(
     models: Models,
     prompts: Prompts,
     *,
-    per_env: int,
+    per_env: int | None,
+    renew: bool = False,
     env_id: str | None = None,
     seed: int = 0,
     attempts: int = 3,
@@ -128,9 +131,13 @@ async def run_scenarios(
 ) -> ScenariosReport:
     """Give each environment `per_env` scenarios, keeping those that it has.
 
-    Scenarios that were made for another version of the program stay as they are; the report counts them as stale.
+    Scenarios that were made for another version of the program stay as they are, unless they are to be renewed; the
+    report counts those that are stale in the end.
 
     Args:
+        per_env: None: as many as it has.
+        renew: make stale scenarios fit the program as it is now. One that still does what it did stays; another one
+            is written in place of one that does not.
         env_id: only this one; None: all that are not rejected by their assessment.
 
     Raises:
@@ -139,7 +146,7 @@ async def run_scenarios(
         BudgetExhausted: a limit was reached; what is finished is kept.
         EndpointUnavailable: the endpoint stayed down; what is finished is kept.
     """
-    if per_env < 1:
+    if per_env is not None and per_env < 1:
         raise UsageError(f"{per_env} scenarios in each environment: give a number from 1 on")
     store = LibraryStore.open(library)
     skipped: dict[str, str] = {}
@@ -152,10 +159,20 @@ async def run_scenarios(
             skipped[name] = f"{name}: its assessment rejects it"
             return None
         present = list(store.scenarios(name))
+        asked = per_env if per_env is not None else len(present)
         there = {scenario.id for scenario in present}
-        missing = [index for index in range(per_env) if scenario_id(name, index) not in there]
+        missing = [index for index in range(asked) if scenario_id(name, index) not in there]
+        if len(present) >= asked:
+            missing = []
+        renewal = await _renewed(present, skeleton, sandbox) if renew else _Renewal(present)
+        # Those that are written anew stay until there is another one.
+        present = renewal.present
+        kept = [scenario for scenario in present if scenario.id not in renewal.unfit]
         made: list[Scenario | str] = []
-        if missing and len(present) < per_env:
+        missing = sorted({*missing, *renewal.unfit.values()})
+        if renewal.count:
+            store.replace_scenarios(name, present)
+        if missing:
             asking = Asking(models, prompts, attempts)
             writer = ScenarioWriter(
                 skeleton,
@@ -166,22 +183,24 @@ async def run_scenarios(
                 min_state_distance=min_state_distance,
             )
             try:
-                made = await writer.write(missing, present)
+                made = await writer.write(missing, kept)
             except (ProgramError, SandboxError) as fault:
                 made = [f"{name}: {fault}"]
             uses[name] = asking.whole_use
             new = [scenario for scenario in made if isinstance(scenario, Scenario)]
             if new:
-                present = sorted([*present, *new], key=lambda scenario: scenario.id)
+                merged_by_id = {scenario.id: scenario for scenario in (*present, *new)}
+                present = sorted(merged_by_id.values(), key=lambda scenario: scenario.id)
                 store.replace_scenarios(name, present)
         return ScenariosMade(
             env_id=name,
-            asked=per_env,
+            asked=asked,
             present=len(present),
             made=sum(isinstance(outcome, Scenario) for outcome in made),
             solved=sum(scenario.solution is not None for scenario in present),
+            renewed=renewal.count,
             stale=sum(scenario.env_digest != skeleton.digest for scenario in present),
-            dropped=tuple(outcome for outcome in made if isinstance(outcome, str)),
+            dropped=(*renewal.told, *(outcome for outcome in made if isinstance(outcome, str))),
         )
 
     names = _named(store, env_id)
@@ -189,11 +208,55 @@ async def run_scenarios(
     return ScenariosReport(
         library=library,
         environments=tuple(outcome for outcome in made if outcome is not None),
+        renewing=renew,
         skipped=tuple(skipped[name] for name in names if name in skipped),
         use=merged(*(uses[name] for name in names if name in uses)),
         spent=models.meter.report().spent,
         faults=models.faults,
     )
+
+
+@dataclass
+class _Renewal:
+    """What became of the stale scenarios of one environment."""
+
+    present: list[Scenario]
+    """All its scenarios, the renewed ones in their places."""
+    count: int = 0
+    """Those that were made to fit."""
+    unfit: dict[str, int] = field(default_factory=dict)
+    """Those that are to be written anew, by id, with their index."""
+    told: list[str] = field(default_factory=list)
+    """Why others stay as they are, one sentence each."""
+
+
+async def _renewed(present: Sequence[Scenario], skeleton: EnvSkeleton, sandbox: Sandbox) -> _Renewal:
+    renewal = _Renewal([])
+    async with sandbox.judge() as judge:
+        for scenario in present:
+            outcome: Scenario | str = scenario
+            if scenario.env_digest != skeleton.digest:
+                outcome = await renewed(scenario, skeleton, sandbox, judge)
+            if isinstance(outcome, Scenario):
+                renewal.count += outcome is not scenario
+                renewal.present.append(outcome)
+                continue
+            renewal.present.append(scenario)
+            index = index_of(scenario.id, skeleton.id)
+            if index is None or scenario.released is not None:
+                renewal.told.append(f"{scenario.id} stays stale: {outcome}")
+            else:
+                renewal.unfit[scenario.id] = index
+    return renewal
+
+
+def index_of(name: str, env_id: str) -> int | None:
+    """The index from 0 of a scenario that was written here; None for other ids."""
+    digits = name.removeprefix(f"{env_id}-s")
+    if not digits.isdecimal():
+        return None
+    index = int(digits) - 1
+    return index if index >= 0 and scenario_id(env_id, index) == name else None
 
 
 def _assessed(assessment: Assessment, *, fresh: bool) -> Assessed:

@@ -117,6 +117,8 @@ class ScenariosMade(Record):
     present: int
     made: int
     solved: int
+    renewed: int = 0
+    """Those that had been made for another version of the program and do the same in this one."""
     stale: int = 0
     """Those among the present ones that were made for another version of the program."""
     dropped: tuple[str, ...] = ()
@@ -128,6 +130,8 @@ class ScenariosReport(Record):
 
     library: Path
     environments: tuple[ScenariosMade, ...]
+    renewing: bool = False
+    """Whether stale scenarios were to be renewed."""
     skipped: tuple[str, ...] = ()
     """Environments passed over, with the reason."""
     use: dict[str, ModelUse] = {}
