@@ -8,6 +8,7 @@ Source: ours. The paper (section 4) takes check functions as they are written; P
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from envscaler.editing import Edit
@@ -52,7 +53,30 @@ async def prove(skeleton: EnvSkeleton, scenario: Scenario, sandbox: Sandbox, jud
         ProgramError: if the program cannot be built from the initial state.
         SandboxError: if the machinery fails.
     """
-    return await _Proving(skeleton, scenario, sandbox, judge).prove()
+    return (await examine(skeleton, scenario, sandbox, judge)).proof
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A proof, and the states that it speaks of, for whoever mends what it shows."""
+
+    proof: Proof
+    played: Played
+    """What the solution did; where there is none, what doing nothing did."""
+    right: tuple[State, ...] = ()
+    """Final states of the solution and of the alternatives; empty where the solution does not run."""
+    sameness: Sameness | None = None
+    wrong: tuple[tuple[Mutant, tuple[int, ...]], ...] = ()
+    """Wrong final states, each with the indices of the checks that notice it."""
+
+
+async def examine(skeleton: EnvSkeleton, scenario: Scenario, sandbox: Sandbox, judge: Judge) -> Examined:
+    """As `prove`, with the states.
+
+    Raises:
+        ProgramError, SandboxError: as `prove`.
+    """
+    return await _Proving(skeleton, scenario, sandbox, judge).examine()
 
 
 class _Proving:
@@ -64,8 +88,11 @@ class _Proving:
         self._sources = [check.source for check in scenario.checks]
         self._probes: list[Probe] = []
         self._faults: dict[tuple[int, str], CheckFault] = {}
+        self._right: tuple[State, ...] = ()
+        self._sameness: Sameness | None = None
+        self._wrong: list[tuple[Mutant, tuple[int, ...]]] = []
 
-    async def prove(self) -> Proof:
+    async def examine(self) -> Examined:
         scenario = self._scenario
         played = await play(self._skeleton, scenario, planned(scenario.solution or ()), self._sandbox)
         kinds = await self._at_reset(played)
@@ -78,7 +105,7 @@ class _Proving:
             unproved.append(f"call {number} of its solution, {played.made[number - 1].name}, fails: {fault}")
         else:
             hidden = await self._solved(played, kinds)
-        return Proof(
+        proof = Proof(
             env_id=scenario.env_id,
             scenario_id=scenario.id,
             env_digest=self._skeleton.digest,
@@ -95,6 +122,7 @@ class _Proving:
             ),
             unproved=tuple(unproved),
         )
+        return Examined(proof, played, self._right, self._sameness, tuple(self._wrong))
 
     # -- the ends that are known ----------------------------------------------------------------------------
 
@@ -117,8 +145,9 @@ class _Proving:
         for way, one in [*same_calls, *right]:
             if way.kind == "alternative" or sameness.same(one.final, played.final):
                 self._note(way.kind, way.what, await self._judged(one, one.final, one.clock))
-        accepted = {sameness.text(one.final) for way, one in right if way.kind == "alternative"}
-        accepted.add(sameness.text(played.final))
+        self._sameness = sameness
+        self._right = (played.final, *(one.final for way, one in right if way.kind == "alternative"))
+        accepted = set(map(sameness.text, self._right))
         wrong = [(way, await self._play(way)) for way in ways.wrong()]
         mutants = Mutants(played.reset, played.final, fields, sameness)
         made = [
@@ -159,6 +188,7 @@ class _Proving:
         )
         for mutant, outcomes in zip(mutants, rows, strict=True):
             self._note(mutant.kind, mutant.what, outcomes, faults=False)
+            self._wrong.append((mutant, self._probes[-1].failed))
 
     def _note(self, kind: object, what: str, outcomes: Sequence[CheckOutcome], *, faults: bool = True) -> None:
         failed = tuple(index for index, outcome in enumerate(outcomes) if outcome.value is not True)
