@@ -125,6 +125,68 @@ def test_a_folder_that_is_no_run_is_refused(cli: Command, files: Path, desk: Pat
     assert "is no run" in cli("replay", files, "--library", desk).refused()
 
 
+def test_what_there_is_neither_as_a_file_nor_as_a_run_is_said_with_where_it_was_looked_for(
+    cli: Command, desk: Path, tmp_path: Path
+) -> None:
+    sentence = cli("replay", tmp_path / "nofile").refused()
+    assert "neither a file nor a run" in sentence
+    assert str(tmp_path / "nofile") in sentence
+    sentence = cli("replay", "nofile", "--library", desk).refused()
+    assert f"looked at nofile and {desk / 'rollouts' / 'nofile'}" in sentence
+
+
+def test_a_run_can_be_named_by_its_id(cli: Command, desk: Path) -> None:
+    assert cli("replay", "released-episodes", "--library", desk, "--quiet").code == 0
+
+
+@pytest.mark.parametrize("form", ["file", "run"])
+def test_a_library_of_other_environments_is_the_users_mistake(
+    cli: Command, files: Path, desk: Path, library: Path, form: str
+) -> None:
+    source = files / "episodes.jsonl" if form == "file" else desk / "rollouts" / "released-episodes"
+    sentence = cli("replay", source, "--library", library, "--quiet").refused()
+    assert "none of the environments" in sentence
+    assert "(env_7_rl (2))" in sentence
+
+
+def test_environments_that_a_library_lacks_are_told_once_with_their_number(
+    cli: Command, made_library: Path, library: Path
+) -> None:
+    (lines,) = [path.read_text() for path in library.glob("rollouts/oracle/trajectories.jsonl")]
+    other = lines.replace('"env_id": "lending-desk"', '"env_id": "zoo"')
+    (library / "rollouts/oracle/trajectories.jsonl").write_text(lines + other)
+    answer = cli("replay", library / "rollouts" / "oracle", "--json", "--quiet")
+    assert answer.code == 0
+    assert answer.json["skipped"] == [f"{library} lacks environments, with so many episodes each: zoo (2)"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "empty", "binary", "text", "other"])
+@pytest.mark.parametrize("option", ["--environments", "--scenarios", "--trajectories"])
+def test_an_import_of_nothing_leaves_nothing(cli: Command, tmp_path: Path, option: str, kind: str) -> None:
+    place = tmp_path / "given.json"
+    if kind == "folder":
+        place.mkdir()
+    elif kind != "missing":
+        contents = {"empty": b"", "binary": b"\x7fELF\xff\x00", "text": b"Hello", "other": b'[{"a": 1}]'}
+        place.write_bytes(contents[kind])
+    there = sorted(tmp_path.iterdir())
+    answer = cli("import", "released", option, place, "--library", tmp_path / "deep" / "L", "--quiet")
+    if kind == "other":
+        assert answer.code == 1
+        assert "Nothing was imported" in answer.out
+    else:
+        assert str(place) in answer.refused()
+    assert sorted(tmp_path.iterdir()) == there
+
+
+def test_an_import_of_no_episode_leaves_a_library_as_it_was(cli: Command, library: Path, tmp_path: Path) -> None:
+    place = tmp_path / "given.jsonl"
+    place.write_text('{"a": 1}\n')
+    runs = sorted((library / "rollouts").iterdir())
+    assert cli("import", "released", "--trajectories", place, "--library", library, "--quiet").code == 1
+    assert sorted((library / "rollouts").iterdir()) == runs
+
+
 def test_an_export_can_be_imported_again(cli: Command, desk: Path, tmp_path: Path) -> None:
     answer = cli("export", "released", desk, "--out", tmp_path / "out")
     assert answer.code == 0

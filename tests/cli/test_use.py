@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from cli.conftest import Command
+
+from envscaler.rollout import RunRecord
+from envscaler.store import RunStore
 
 
 def test_a_rollout_plays_scores_and_resumes(cli: Command, library: Path) -> None:
@@ -35,6 +39,75 @@ def test_rows_are_exported_and_counted(cli: Command, made_library: Path, tmp_pat
     assert answer.json["kept"] == 2
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [set(row) >= {"messages", "tools"} for row in rows] == [True, True]
+
+
+@pytest.mark.parametrize("state", ["being played", "killed", "stopped", "complete"])
+def test_an_export_of_a_part_says_so_and_exports(cli: Command, library: Path, tmp_path: Path, state: str) -> None:
+    run = RunStore(library / "rollouts" / "oracle")
+    record = run.read_run(RunRecord)
+    assert record is not None
+    status = {"killed": "running", "being played": "running"}.get(state, state)
+    run.write_run(record.model_copy(update={"planned": 2 if state == "complete" else 7, "status": status}))
+    out = tmp_path / "sft.jsonl"
+    with run.writing() if state == "being played" else nullcontext():
+        answer = cli("export", "sft", run.path, "--out", out, "--json")
+        released = cli("export", "released", library, "--run", run.path, "--out", tmp_path / "released", "--json")
+    assert (answer.code, released.code) == (0, 0)
+    assert answer.json["kept"] == len(out.read_text(encoding="utf-8").splitlines()) == 2
+    said = {
+        "being played": f"warning: {run.path} is still being played: 2 of 7 episodes are there",
+        "complete": "",
+    }.get(state, f"warning: {run.path} was not played to its end: 2 of 7 episodes are there; the command that began")
+    assert answer.err.startswith(f"envscaler: {said}") if said else answer.err == ""
+    assert released.err == answer.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export", "sft", "{run}", "--out"),
+        ("export", "released", "{library}", "--out"),
+        ("show", "{library}", "--html"),
+        ("show", "{run}", "--html"),
+    ],
+)
+def test_no_output_goes_where_a_library_keeps_its_own(cli: Command, library: Path, command: tuple[str, ...]) -> None:
+    named = [part.format(run=library / "rollouts" / "oracle", library=library) for part in command]
+    before = (library / "library.json").read_bytes()
+    folder = command[1] == "released"
+    for place in (
+        ("environments/new", ".cache/x") if folder else ("library.json", "environments/lending-desk/program.py")
+    ):
+        assert "keeps files of its own" in cli(*named, library / place).refused()
+    assert (library / "library.json").read_bytes() == before
+
+
+def test_statistics_are_not_written_into_an_environment(cli: Command, library: Path) -> None:
+    assert "keeps files of its own" in cli("stats", library, "--out", library / "environments" / "x.md").refused()
+
+
+@pytest.mark.parametrize("place", ["environments/lending-desk", "environments/x", "", "rollouts"])
+def test_a_rollout_goes_nowhere_where_a_library_keeps_its_own(cli: Command, library: Path, place: str) -> None:
+    before = sorted(map(str, library.rglob("*")))
+    assert str(library / place) in cli("rollout", library, "--agent", "noop", "--out", library / place).refused()
+    assert sorted(map(str, library.rglob("*"))) == before
+
+
+def test_scenarios_of_an_edited_program_are_renewed_by_the_command_that_is_named(cli: Command, library: Path) -> None:
+    program = library / "environments" / "lending-desk" / "program.py"
+    program.write_text(program.read_text() + "\n# edited\n")
+    named = f"envscaler scenarios {library} --renew"
+    answer = cli("rollout", library, "--agent", "oracle")
+    assert answer.code == 1
+    shown = [cli("show", library), cli("scenarios", library, "--per-env", "1"), answer]
+    for text in [*(part.out for part in shown), cli("show", f"{library}/lending-desk").out]:
+        assert f"envscaler scenarios {library}" in " ".join(text.split())
+    command = named.split()[1:]
+    renewed = cli(*command)
+    assert renewed.code == 0
+    assert "2 scenarios of another version of a program do the same in this one" in renewed.out
+    answer = cli("rollout", library, "--agent", "oracle", "--json").json
+    assert (answer["record"]["skipped"], answer["record"]["planned"]) == ([], 2)
 
 
 def test_an_export_that_keeps_nothing_has_no_result(cli: Command, made_library: Path, tmp_path: Path) -> None:

@@ -161,6 +161,10 @@ def test_an_episode_is_the_same_in_every_isolation(made: Path, isolation: str) -
         assert library.kept_apart == {}
 
 
+def verdicts(cache: Path) -> list[Path]:
+    return list(cache.rglob("*.json"))
+
+
 HANGS = "        while True:\n            pass\n"
 
 
@@ -192,7 +196,7 @@ async def test_all_that_speaks_against_sharing_is_told(sandbox: Sandbox) -> None
 async def test_a_verdict_is_remembered_for_the_very_program_and_no_other(sandbox: Sandbox, tmp_path: Path) -> None:
     desk = skeleton()
     await Homes(sandbox, "shared", tmp_path).settle(desk, scenario(desk))
-    (file,) = tmp_path.rglob("*.json")
+    (file,) = verdicts(tmp_path)
     file.write_text(file.read_text().replace('"faults": []', '"faults": ["as was seen"]'))
     homes = Homes(sandbox, "shared", tmp_path)
     await homes.settle(desk, scenario(desk))
@@ -202,7 +206,7 @@ async def test_a_verdict_is_remembered_for_the_very_program_and_no_other(sandbox
     await homes.settle(edited, scenario(edited))
     assert homes.apart == {}
     # One that was copied to the place of another program's does not count there.
-    (other,) = set(tmp_path.rglob("*.json")) - {file}
+    (other,) = set(verdicts(tmp_path)) - {file}
     other.write_bytes(file.read_bytes())
     homes = Homes(sandbox, "shared", tmp_path)
     await homes.settle(edited, scenario(edited))
@@ -214,7 +218,7 @@ async def test_a_verdict_that_somebody_else_wrote_lets_in_no_text_with_a_way_out
 ) -> None:
     desk = skeleton()
     await Homes(sandbox, "shared", tmp_path).settle(desk, scenario(desk))
-    (file,) = tmp_path.rglob("*.json")
+    (file,) = verdicts(tmp_path)
     outside = skeleton(f"import os\n{SOURCE}")
     key = [VETTING, outside.digest, sandbox.isolation.level, list(sandbox.isolation.missing)]
     forged = file.with_name(f"{digest(key)}.json")
@@ -230,7 +234,7 @@ async def test_a_verdict_that_cannot_be_read_or_written_is_made_again(
 ) -> None:
     desk = skeleton()
     await Homes(sandbox, "shared", tmp_path).settle(desk, scenario(desk))
-    (file,) = tmp_path.rglob("*.json")
+    (file,) = verdicts(tmp_path)
     made = file.read_text()
     file.write_text(content)
     homes = Homes(sandbox, "shared", tmp_path)

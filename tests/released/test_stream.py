@@ -104,9 +104,12 @@ def test_what_is_no_json_is_refused_in_one_sentence(tmp_path: Path, content: byt
         list(entries(path, lambda _: None))
 
 
-def test_an_empty_file_has_no_entries(tmp_path: Path) -> None:
+def test_an_empty_file_is_said_to_be_empty_and_an_empty_list_has_no_entries(tmp_path: Path) -> None:
     (tmp_path / "empty.json").write_text("")
-    assert read(tmp_path / "empty.json") == []
+    with pytest.raises(StoreError, match=r"empty\.json is empty"):
+        read(tmp_path / "empty.json")
+    (tmp_path / "none.json").write_text("[]")
+    assert read(tmp_path / "none.json") == []
 
 
 def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:

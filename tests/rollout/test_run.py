@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from env.lending import scenario, skeleton
+from env.lending import SOURCE, scenario, skeleton
 
 from envscaler.env import Library, open_library
+from envscaler.env.vetting import SharingVerdict
 from envscaler.errors import BudgetExhausted, EndpointUnavailable, UsageError
 from envscaler.llm.chat import ModelRequest
 from envscaler.llm.metering import Budget
@@ -21,8 +22,8 @@ from envscaler.messages import AssistantMessage, ToolCall, ToolMessage
 from envscaler.models import Models, ModelSettings, open_models
 from envscaler.roles.types import AgentTurnInputs
 from envscaler.rollout import RolloutSettings, RunRecord, run_rollout
-from envscaler.rollout.report import OFFLINE_NOTE
-from envscaler.store import LibraryStore, RunStore
+from envscaler.rollout.report import OFFLINE_NOTE, told
+from envscaler.store import LibraryStore, RunStore, read_record
 from envscaler.trajectory import StopReason, Trajectory
 
 
@@ -53,6 +54,10 @@ def models(script: Any = lends, *, budget: Budget | None = None) -> Models:
 
 def keys(run: Path) -> list[tuple[str, str, int]]:
     return [(part.env_id, part.scenario_id, part.sample) for part in RunStore(run).trajectories()]
+
+
+def names_under(folder: Path) -> list[str]:
+    return sorted(map(str, folder.rglob("*")))
 
 
 def without_times(run: Path) -> list[Trajectory]:
@@ -211,6 +216,61 @@ async def test_folder_of_another_run_is_refused(tmp_path: Path) -> None:
     await run_rollout(library, RolloutSettings(agent="noop", out=tmp_path / "run"))
     with pytest.raises(UsageError, match="agent 'noop', not 'oracle'"):
         await run_rollout(library, RolloutSettings(agent="oracle", out=tmp_path / "run"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("place", ["L", "L/environments/desk-0", "L/environments/new", "L/rollouts", "notes"])
+async def test_a_folder_that_is_no_run_is_refused_and_left_as_it_is(tmp_path: Path, place: str) -> None:
+    library = make_library(tmp_path / "L")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("mine")
+    before = names_under(tmp_path)
+    with pytest.raises(UsageError, match="name "):
+        await run_rollout(library, RolloutSettings(agent="noop", out=tmp_path / place))
+    assert names_under(tmp_path) == before
+
+
+@pytest.mark.anyio
+async def test_the_record_keeps_the_isolation_of_what_was_played(tmp_path: Path) -> None:
+    library = make_library(tmp_path / "L", environments=1)
+    told = []
+    for isolation, samples in (("in-process", 1), ("default", 1), ("default", 2)):
+        settings = RolloutSettings(agent="noop", out=tmp_path / "run", isolation=isolation, samples=samples)
+        record = (await run_rollout(library, settings)).record
+        assert record == RunStore(tmp_path / "run").read_run(RunRecord)
+        told.append((record.settings.isolation, record.settings.samples, record.isolation_modes))
+    assert told == [
+        ("in-process", 1, ("in-process",)),
+        ("in-process", 1, ("in-process",)),  # nothing was left to play
+        ("default", 2, ("default", "in-process")),
+    ]
+
+
+@pytest.mark.anyio
+async def test_all_programs_are_tried_before_the_first_episode_and_remembered(tmp_path: Path) -> None:
+    library = make_library(tmp_path / "L", environments=1)
+    broken = skeleton(id="broken", source=SOURCE.replace("class LendingDesk", "import os\n\n\nclass LendingDesk"))
+    library.store.write_environment(broken, None, [scenario(broken)])
+    settings = RolloutSettings(agent="noop", isolation="shared")
+    record = (await run_rollout(library, settings)).record
+    if record.isolation != "hardened":
+        pytest.skip("nothing shares a process here")
+    assert "imports os" in record.kept_apart.pop("broken")
+    assert record.kept_apart == {}
+    (verdict,) = (library.path / ".cache" / "shared").iterdir()
+    assert read_record(verdict, SharingVerdict).env_id == "desk-0"
+
+
+@pytest.mark.anyio
+async def test_what_is_skipped_is_called_what_it_is(tmp_path: Path) -> None:
+    store = make_library(tmp_path / "L", environments=1).store
+    for name in ("bare-1", "bare-2"):
+        store.write_environment(skeleton(id=name))
+    report = await run_rollout(open_library(store.path), RolloutSettings(agent="oracle"))
+    assert told(report.record.skipped) == (
+        f"2 environments: no scenarios there; make some with: envscaler scenarios {store.path}",
+        "1 scenario: no recorded solution",
+    )
 
 
 @pytest.mark.anyio

@@ -52,6 +52,16 @@ def test_libraries_and_runs_have_locks_of_their_own(tmp_path: Path) -> None:
     assert store.env_ids() == ()
 
 
+def test_a_run_tells_whether_somebody_writes_to_it(tmp_path: Path) -> None:
+    run = RunStore(tmp_path / "one")
+    assert not run.being_written
+    with run.writing():
+        assert run.being_written
+    assert not run.being_written
+    (run.path / ".lock").write_text("12345")  # as a writer leaves it that was killed
+    assert not run.being_written
+
+
 def test_the_file_of_a_lock_that_was_given_back_says_nothing(tmp_path: Path) -> None:
     with sole_writer(tmp_path / "lock", "it"):
         pass

@@ -14,6 +14,7 @@ from envscaler.models import Models
 from envscaler.roles.role import Prompts
 from envscaler.store import LibraryStore
 from envscaler.synth import AssessReport, ScenariosReport, SynthSettings, run_assess, run_scenarios, run_synth
+from envscaler.synth.redo import index_of
 
 Opened = Callable[[LendingModel], Models]
 
@@ -121,3 +122,87 @@ async def test_wrong_use_is_said_in_a_sentence(library: Path, tmp_path: Path, op
     LibraryStore.create(tmp_path / "empty")
     with pytest.raises(UsageError, match="no environments yet"):
         await reassess(tmp_path / "empty", LendingModel(), opened)
+
+
+DESK = "kayak-lending-desk"
+
+
+def edit(library: Path, before: str, after: str) -> None:
+    program = library / f"environments/{DESK}/program.py"
+    text = program.read_text(encoding="utf-8")
+    assert before in text
+    program.write_text(text.replace(before, after), encoding="utf-8")
+
+
+async def test_scenarios_that_an_edit_does_not_touch_are_renewed_without_a_model(library: Path, opened: Opened) -> None:
+    store = LibraryStore.open(library)
+    before = list(store.scenarios(DESK))
+    edit(library, "There is no member named", "Nobody here is named")
+    untouched = LendingModel()
+    report = await extend(library, untouched, opened, per_env=2, env_id=DESK)
+    assert [(row.stale, row.renewed) for row in report.environments] == [(2, 0)]
+    assert list(store.scenarios(DESK)) == before
+    report = await extend(library, untouched, opened, per_env=None, renew=True)
+    assert untouched.calls == 0
+    assert {row.env_id: (row.present, row.made, row.renewed, row.stale) for row in report.environments}[DESK] == (
+        *(2, 0, 2, 0),
+    )
+    digest = store.read_environment(DESK).digest
+    assert list(store.scenarios(DESK)) == [one.model_copy(update={"env_digest": digest}) for one in before]
+    tree_now = tree(library)
+    await extend(library, untouched, opened, per_env=None, renew=True)
+    assert tree(library) == tree_now
+
+
+async def test_a_scenario_that_is_no_longer_solved_is_written_anew_under_its_id(library: Path, opened: Opened) -> None:
+    store = LibraryStore.open(library)
+    before = list(store.scenarios(DESK))
+    # What its checks look for is no longer so, though every call of the solution still succeeds.
+    broken = before[0].checks[0].model_copy(update={"source": "def check_func(final_state):\n    return False\n"})
+    store.replace_scenarios(DESK, [before[0].model_copy(update={"checks": (broken,)}), before[1]])
+    edit(library, "There is no member named", "Nobody here is named")
+    report = await extend(library, LendingModel(), opened, per_env=None, renew=True, env_id=DESK)
+    (row,) = report.environments
+    assert (row.present, row.made, row.renewed, row.stale, row.solved) == (2, 1, 1, 0, 2)
+    after = list(store.scenarios(DESK))
+    assert [one.id for one in after] == [one.id for one in before]
+    assert after[0].checks != (broken,)
+
+
+async def test_what_cannot_be_renewed_stays_and_is_told(library: Path, opened: Opened) -> None:
+    store = LibraryStore.open(library)
+    first, second = store.scenarios(DESK)
+    holds = first.checks[0].model_copy(update={"source": "def check_func(final_state):\n    return True\n"})
+    imported = {"released": {"fields": {}}, "solution": None}
+    fits = first.model_copy(update={**imported, "id": "task_1"})
+    unfit = second.model_copy(update={**imported, "id": "task_2", "checks": (holds,)})
+    store.replace_scenarios(DESK, [fits, unfit])
+    edit(library, "There is no member named", "Nobody here is named")
+    model = LendingModel()
+    report = await extend(library, model, opened, per_env=None, renew=True, env_id=DESK)
+    (row,) = report.environments
+    assert model.calls == 0
+    assert (row.present, row.renewed, row.stale) == (2, 1, 1)
+    assert row.dropped == ("task_2 stays stale: all its checks hold before anything is done",)
+    assert [one.id for one in store.scenarios(DESK)] == ["task_1", "task_2"]
+
+
+async def test_a_program_that_no_longer_starts_leaves_every_scenario_as_it_is(library: Path, opened: Opened) -> None:
+    before = list(LibraryStore.open(library).scenarios(DESK))
+    edit(
+        library,
+        "    def __init__(self, init_config",
+        "    raise ValueError('no')\n\n    def __init__(self, init_config",
+    )
+    report = await extend(library, LendingModel(), opened, per_env=None, renew=True, env_id=DESK)
+    (row,) = report.environments
+    assert (row.present, row.stale) == (2, 2)
+    assert row.dropped
+    assert list(LibraryStore.open(library).scenarios(DESK)) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "index"), [("d-s001", 0), ("d-s1000", 999), ("d-s000", None), ("d-s1", None), ("task_1", None)]
+)
+def test_only_ids_that_were_given_here_have_an_index(name: str, index: int | None) -> None:
+    assert index_of(name, "d") == index
