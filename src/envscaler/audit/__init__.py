@@ -1,0 +1,1 @@
+"""Audits libraries without a model, and explains single rewards."""

@@ -1,0 +1,180 @@
+"""`Reader`: finds which places of a state decide what a check says, by changing one at a time and asking again.
+
+A place counts as read when another value there changes the answer or makes the check raise: no generated code runs
+here, and what a check's text says is only used to order the trials. A place whose value never matters alone, because
+two others already decide, is found only around a state in which it does; the caller chooses that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from envscaler.audit.reading_places import edits_of, leaves, pattern_of, pointer_of, records
+from envscaler.audit.reading_source import CheckText
+from envscaler.editing import Edit
+from envscaler.sandbox import CheckOutcome
+from envscaler.sandbox.judge import Judge
+from envscaler.sandbox.traceless import leaves_nothing
+from envscaler.state import Change, JsonValue, State, get, tokens
+
+_TOGETHER = 200
+"""States of one message: they have the time of one call."""
+_TRIALS = 8_000
+_SLOW_TRIALS = 200
+"""Trials of a check that needs a process of its own each time."""
+_ROUNDS = 4
+_FAR = 1_000_000
+_NEW_KEY = "~new"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The places that decide."""
+
+    leaves: tuple[str, ...]
+    """Values that matter."""
+    records: tuple[str, ...]
+    """Records of which only matters that they are there."""
+    containers: tuple[str, ...]
+    """Containers in which a further record would matter."""
+    untried: int = 0
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return (*self.leaves, *self.records, *self.containers)
+
+
+class Reader:
+    """Asks one check about states that differ little from one."""
+
+    def __init__(self, judge: Judge, source: str, text: CheckText, reset: State, clock: str) -> None:
+        """
+        Args:
+            reset: what the check sees as `initial_state`.
+            clock: the time that it sees.
+        """
+        self._judge = judge
+        self._source = source
+        self._reset = reset
+        self._clock = clock
+        self.text = text
+        self.trials = _TRIALS if leaves_nothing(source) else _SLOW_TRIALS
+        """Trials for each question at most."""
+
+    async def outcomes(self, state: State, edits: Sequence[Sequence[Edit]]) -> list[CheckOutcome]:
+        """What the check says of each edited state."""
+        said: list[CheckOutcome] = []
+        for start in range(0, len(edits), _TOGETHER):
+            rows = await self._judge.check_edited(
+                [self._source],
+                initial_state=self._reset,
+                final_state=state,
+                edits=edits[start : start + _TOGETHER],
+                clock=self._clock,
+            )
+            said += [row[0] for row in rows]
+        return said
+
+    async def holds(self, state: State, groups: Sequence[Sequence[Change]]) -> list[bool]:
+        """Whether the check holds once the changes of each group are made."""
+        return [said.value is True for said in await self.outcomes(state, [edits_of(group) for group in groups])]
+
+    async def places(self, state: State) -> Reading:
+        """The places of `state` that the check's answer depends on."""
+        (now,) = await self.outcomes(state, [[]])
+        values = dict(sorted(leaves(state), key=lambda leaf: not self._is_named(leaf[0])))
+        siblings = _siblings(state, values)
+        read: dict[str, None] = {}
+        left = self.trials
+        untried = 0
+        for round_ in range(_ROUNDS):
+            asked = []
+            for pointer, value in values.items():
+                others = _others(value, siblings[pattern_of(pointer, state)])
+                if pointer not in read and round_ < len(others):
+                    asked.append((pointer, others[round_]))
+            untried = max(0, len(asked) - left) if round_ == 0 else untried
+            asked = asked[: max(0, left)]
+            left -= len(asked)
+            said = await self.outcomes(state, [[[tokens(pointer), other]] for pointer, other in asked])
+            read.update(
+                {pointer: None for (pointer, _), one in zip(asked, said, strict=True) if one.value != now.value}
+            )
+        found = [pointer for pointer in values if pointer in read]
+        kept = await self._kept(state, now, [key for key in _record_pointers(state) if not _any_in(found, key)])
+        grown = await self._grown(state, now)
+        return Reading(tuple(found), tuple(kept), tuple(grown), untried)
+
+    async def _kept(self, state: State, now: CheckOutcome, pointers: list[str]) -> list[str]:
+        """Records without which the check says something else."""
+        pointers = pointers[: self.trials]
+        said = await self.outcomes(state, [[[tokens(pointer)]] for pointer in pointers])
+        return [pointer for pointer, one in zip(pointers, said, strict=True) if one.value != now.value]
+
+    async def _grown(self, state: State, now: CheckOutcome) -> list[str]:
+        """Containers in which one more record makes the check say something else."""
+        asked: list[tuple[str, list[Edit]]] = []
+        for container, rows in state.items():
+            if isinstance(rows, dict):
+                pattern = next((row for row in rows.values() if isinstance(row, dict)), {})
+                asked.append((pointer_of(container), [[[container, _NEW_KEY], pattern]]))
+            elif isinstance(rows, list):
+                asked.append((pointer_of(container), [[[container, str(len(rows))], rows[-1] if rows else {}]]))
+        said = await self.outcomes(state, [edits for _, edits in asked])
+        return [pointer for (pointer, _), one in zip(asked, said, strict=True) if one.value != now.value]
+
+    def _is_named(self, pointer: str) -> bool:
+        """Whether the check's text names the way to a place; keys of records and positions in lists need no name."""
+        path = tokens(pointer) or [""]
+        return path[0] in self.text.names and (len(path) == 1 or path[-1] in self.text.names or path[-1].isdigit())
+
+    def named(self, state: State, limit: int) -> list[str]:
+        """Leaves whose container, record and field the check's text names."""
+        names = self.text.names
+        return [
+            pointer
+            for pointer, _ in leaves(state)
+            if len(path := tokens(pointer)) > 2 and path[0] in names and path[1] in names and path[-1] in names
+        ][:limit]
+
+
+def _record_pointers(state: State) -> list[str]:
+    of_lists = [
+        pointer_of(container, str(index))
+        for container, rows in state.items()
+        if isinstance(rows, list)
+        for index in range(len(rows))
+    ]
+    return [pointer_of(container, key) for container, key, _ in records(state)] + of_lists
+
+
+def _any_in(pointers: Iterable[str], record: str) -> bool:
+    return any(pointer.startswith(f"{record}/") for pointer in pointers)
+
+
+def _siblings(state: State, values: dict[str, JsonValue]) -> dict[str, list[JsonValue]]:
+    """For each kind of place the first different values that the state has there."""
+    found: dict[str, dict[str, JsonValue]] = {}
+    for pointer in values:
+        known = found.setdefault(pattern_of(pointer, state), {})
+        value = get(state, pointer)
+        if len(known) < _ROUNDS:
+            known.setdefault(json.dumps(value, sort_keys=True), value)
+    return {pattern: list(known.values()) for pattern, known in found.items()}
+
+
+def _others(value: JsonValue, siblings: Sequence[JsonValue]) -> list[JsonValue]:
+    """Other values to try at a place, the most telling first."""
+    beside = [other for other in siblings if type(other) is not type(value) or other != value]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, (int, float)):
+        near = [value + 1, value - 1] if abs(value) < 2**53 else [0]
+        return [*near, _FAR, -_FAR]
+    if isinstance(value, str):
+        return [f"{value}~", *beside]
+    if value is None:
+        return [*beside, "~"]
+    return ["~", *beside]

@@ -1,0 +1,159 @@
+"""Places of a state: what leaves it has, what differs between two states, how a record is called, edits as judges take
+them.
+
+Pure. Which places a check reads is `reading`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from envscaler.editing import Edit
+from envscaler.state import Change, JsonValue, State, diff, encode, escape, get, tokens
+
+_TELLING = ("name", "title", "full_name", "label", "code", "subject", "summary", "username", "email")
+_LABEL_CHARS = 40
+
+
+def pointer_of(*path: str) -> str:
+    """The JSON pointer of a path."""
+    return "".join(f"/{escape(part)}" for part in path)
+
+
+def leaves(value: JsonValue, pointer: str = "") -> Iterator[tuple[str, JsonValue]]:
+    """The parts of a value that are no containers, or empty ones, with their pointers."""
+    if isinstance(value, dict) and value:
+        for key, part in value.items():
+            yield from leaves(part, f"{pointer}/{escape(key)}")
+    elif isinstance(value, list) and value:
+        for index, part in enumerate(value):
+            yield from leaves(part, f"{pointer}/{index}")
+    else:
+        yield pointer, value
+
+
+def records(state: State) -> Iterator[tuple[str, str, dict[str, JsonValue]]]:
+    """Container, key and contents of each record: the objects that an object at the top of the state holds."""
+    for container, rows in state.items():
+        if isinstance(rows, dict):
+            for key, row in rows.items():
+                if isinstance(row, dict):
+                    yield container, key, row
+
+
+def changes_between(before: JsonValue, after: JsonValue) -> list[Change]:
+    """The places in which two values differ, each of which can be changed without the others.
+
+    A list that grew or shrank is one place: its positions mean something only together.
+    """
+    found: dict[str, Change] = {}
+    for change in diff(before, after):
+        place = change.pointer
+        path = tokens(place)
+        for depth in range(len(path)):
+            parent = pointer_of(*path[:depth])
+            try:
+                one, other = get(before, parent), get(after, parent)
+            except KeyError:
+                break
+            if isinstance(one, list) and isinstance(other, list) and len(one) != len(other):
+                place = parent
+                break
+        if place == change.pointer:
+            found[place] = change
+        else:
+            found[place] = Change(pointer=place, kind="changed", before=get(before, place), after=get(after, place))
+    return list(found.values())
+
+
+def edits_of(changes: Iterable[Change]) -> list[Edit]:
+    """The changes as edits of a state in which they have not been made."""
+    return [
+        [tokens(change.pointer)] if change.kind == "removed" else [tokens(change.pointer), change.after]
+        for change in changes
+    ]
+
+
+def value_at(state: JsonValue, pointer: str) -> tuple[bool, JsonValue]:
+    """Whether the state has such a place, and the value there."""
+    try:
+        return True, get(state, pointer)
+    except KeyError:
+        return False, None
+
+
+def same_value(one: JsonValue, other: JsonValue) -> bool:
+    """Whether two values are the same to a program; 20 is 20.0, and 1 is not true."""
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return isinstance(one, bool) is isinstance(other, bool) and one == other
+    return encode(one) == encode(other)
+
+
+def touches(one: str, other: str) -> bool:
+    """Whether one of two places lies in the other, or is it."""
+    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
+
+
+def label_of(pointer: str, *states: State) -> str | None:
+    """What people call the record that a place is in, where it says so; the first state that has it counts."""
+    path = tokens(pointer)
+    if len(path) < 2:
+        return None
+    for state in states:
+        there, record = value_at(state, pointer_of(*path[:2]))
+        if not there or not isinstance(record, dict):
+            continue
+        for name in _TELLING:
+            text = record.get(name)
+            if isinstance(text, str) and text.strip() and text != path[1]:
+                return text if len(text) <= _LABEL_CHARS else text[: _LABEL_CHARS - 1] + "…"
+        return None
+    return None
+
+
+def pattern_of(pointer: str, state: State) -> str:
+    """The place without the keys of records and the positions in lists: `/bookings/*/status`."""
+    out: list[str] = []
+    value: JsonValue = state
+    for depth, token in enumerate(tokens(pointer)):
+        of_records = depth == 1 and isinstance(value, dict) and any(isinstance(part, dict) for part in value.values())
+        out.append("*" if of_records or isinstance(value, list) else token)
+        _, value = value_at(value, pointer_of(token))
+    return pointer_of(*out)
+
+
+def keys_of_records(*states: State) -> frozenset[str]:
+    """The keys of all records, and what records in lists call their own id."""
+    found: set[str] = set()
+    for state in states:
+        for container, rows in state.items():
+            if isinstance(rows, dict):
+                found.update(key for key, row in rows.items() if isinstance(row, dict))
+            elif isinstance(rows, list):
+                for row in rows:
+                    if isinstance(row, dict):
+                        found.update(_own_ids(container, row))
+    return frozenset(found)
+
+
+def _own_ids(container: str, row: dict[str, JsonValue]) -> Iterator[str]:
+    stem = container.rstrip("s").removesuffix("ie")
+    for name, value in row.items():
+        if isinstance(value, str) and (name == "id" or (name.endswith("_id") and name.startswith(stem))):
+            yield value
+
+
+def words_in(value: JsonValue) -> Iterator[str]:
+    """The texts in a value, and its whole numbers as text."""
+    for _, leaf in leaves(value):
+        if isinstance(leaf, str) or (isinstance(leaf, int) and not isinstance(leaf, bool)):
+            yield str(leaf)
+
+
+def renamed(value: JsonValue, names: dict[str, str]) -> JsonValue:
+    """The value with ids, as keys and as whole texts, replaced."""
+    if isinstance(value, dict):
+        return {names.get(key, key): renamed(part, names) for key, part in value.items()}
+    if isinstance(value, list):
+        return [renamed(part, names) for part in value]
+    return names.get(value, value) if isinstance(value, str) else value
