@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from envscaler.record import Record
 from envscaler.skeleton import Origin
@@ -64,8 +64,11 @@ class SolutionCall(Record):
         return dict(arguments)
 
 
+Level = Literal["easy", "medium", "hard"]
+
+
 class Difficulty(Record):
-    """What makes a scenario hard."""
+    """What makes a scenario hard. What is None is not known: older records do not say it."""
 
     calls: int
     """Calls of the shortest known solution."""
@@ -75,6 +78,28 @@ class Difficulty(Record):
     """Distinct entities touched."""
     rules: int = 0
     """Rules that stand in the way of a careless solution."""
+    distractors: int | None = None
+    """Untouched records that look like one that the solution touches."""
+    look_ups: int | None = None
+    """Ids that the solution needs and the task does not name."""
+    forbidden: int | None = None
+    """Records that look like a touched one and that the same call is refused for, where the task says "if"."""
+
+    @property
+    def level(self) -> Level:
+        """How hard it is, one point for each of: more than 3 calls, more than 6 calls, 2 or more entities touched,
+        2 or more rules, 2 or more distractors, 2 or more look-ups, anything forbidden. Easy up to 2 points, hard
+        from 5 on."""
+        points = [
+            self.calls > 3,
+            self.calls > 6,
+            self.entities >= 2,
+            self.rules >= 2,
+            (self.distractors or 0) >= 2,
+            (self.look_ups or 0) >= 2,
+            bool(self.forbidden),
+        ]
+        return "easy" if sum(points) <= 2 else "medium" if sum(points) <= 4 else "hard"
 
 
 class UserProfile(Record):
@@ -85,6 +110,16 @@ class UserProfile(Record):
     facts: tuple[str, ...] = ()
     """What is told afterwards, one fact a turn or when asked for."""
     persona: str = ""
+    refuses: tuple[str, ...] = ()
+    """What the user does not agree to when it is offered."""
+    reveal: tuple[int, ...] | None = None
+    """For each fact after how many of the agent's turns it is told at the earliest; None: when it is asked for."""
+
+    @model_validator(mode="after")
+    def _one_for_each_fact(self) -> UserProfile:
+        if self.reveal is not None and len(self.reveal) != len(self.facts):
+            raise ValueError(f"reveal has {len(self.reveal)} turns for {len(self.facts)} facts")
+        return self
 
 
 class Calibration(Record):

@@ -88,7 +88,13 @@ AFTER = {
 TASK = "Please lend me the impact drill if nobody has it."
 CLASS = "class ToolRentalCounter:\n    def __init__(self, init_config=None):\n        self.tools = {}\n"
 METHOD = "def rent_tool(self, tool_id: str) -> dict:\n    ...\n"
-PROFILE = UserProfile(opening="I need a drill.", facts=("It is the impact drill.",), persona="in a hurry")
+PROFILE = UserProfile(
+    opening="I need a drill.",
+    facts=("It is the impact drill.", "It is for two days."),
+    persona="in a hurry",
+    refuses=("a hand drill",),
+    reveal=(0, 1),
+)
 
 ENVIRONMENT: dict[str, Any] = {"description": DESCRIPTION, "seed_tasks": (TASK,), "entities": ENTITIES, "rules": RULES}
 WITH_TOOLS: dict[str, Any] = {**ENVIRONMENT, "tools": (FIND, RENT)}
@@ -148,7 +154,12 @@ OTHER_CALLS: dict[str, dict[str, Any]] = {
     "judge_call": {"tool": FIND, "source": "def find_tools(self): ...", "result": [], "changes": ()},
     "write_task": {"state": AFTER, "index": 2, "seed": 8, "earlier": (), "fault": "call 1 is refused"},
     "write_checklist": {"state": AFTER, "index": 2, "seed": 8, "task": "Take the drill back."},
-    "write_check": {"item": "Has a rental of tool T-1 been added?", "position": 1, "fault": "KeyError: 'rentals'"},
+    "write_check": {
+        "item": "Has a rental of tool T-1 been added?",
+        "position": 1,
+        "fault": "KeyError: 'rentals'",
+        "previous": "def check_func(final_state):\n    return bool(final_state['rentals'])\n",
+    },
     "user_turn": {"transcript": ()},
 }
 """For each role that is asked often about one environment, another call about the same one."""

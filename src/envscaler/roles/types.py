@@ -223,6 +223,9 @@ class WriteCheckInputs(WriteChecklistInputs):
     position: int
     """Its index in the checklist."""
     fault: str | None = None
+    """What the function written before does wrong; None at first."""
+    previous: str | None = None
+    """Source of that function."""
 
 
 # -- 5 use --------------------------------------------------------------------------------------------------
