@@ -8,6 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+
+class EditError(Exception):
+    """An edit that cannot be made: what it is to be made in is not there."""
+
+
 Edit = Sequence[Any]
 """`[path, value]` sets a part, `[path]` removes it; a path is a list of keys, of indices as numbers or as text."""
 
@@ -18,18 +23,20 @@ def edit(value: Any, edits: Iterable[Edit]) -> Any:
     An index right behind the end of a list appends.
 
     Raises:
-        KeyError, IndexError: if the container of a part is not there, or the part to be removed.
-        ValueError, TypeError: if an index is none, or the container holds nothing.
+        EditError: if the container of a part is not there, or the part to be removed.
     """
     for change in edits:
         path = change[0]
         if not path:
             value = change[1]
             continue
-        container = value
-        for token in path[:-1]:
-            container = container[int(token)] if isinstance(container, list) else container[token]
-        _change(container, path[-1], change[1:])
+        try:
+            container = value
+            for token in path[:-1]:
+                container = container[int(token)] if isinstance(container, list) else container[token]
+            _change(container, path[-1], change[1:])
+        except (LookupError, ValueError, TypeError):
+            raise EditError(f"there is no {'/'.join(map(str, path))} to be changed") from None
     return value
 
 

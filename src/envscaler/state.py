@@ -18,6 +18,7 @@ __all__ = [
     "JsonValue",
     "State",
     "canonical",
+    "copied",
     "diff",
     "digest",
     "edits_of",
@@ -107,13 +108,18 @@ def edits_of(changes: Iterable[Change]) -> list[Edit]:
     return made + [[tokens(change.pointer)] for change in reversed(removed)]
 
 
+def copied(value: JsonValue) -> JsonValue:
+    """A copy of plain JSON data that shares nothing with it."""
+    return from_json(to_json(value))
+
+
 def patched(value: JsonValue, changes: Iterable[Change]) -> JsonValue:
     """A copy of `value` with these changes made, whatever `before` they name.
 
     Raises:
-        KeyError, IndexError, ValueError, TypeError: if a place does not exist.
+        EditError: if a place does not exist.
     """
-    return edit(from_json(to_json(value)), edits_of(changes))
+    return edit(copied(value), edits_of(changes))
 
 
 def diff(before: JsonValue, after: JsonValue) -> tuple[Change, ...]:

@@ -13,7 +13,7 @@ from typing import Literal, Self
 import msgspec
 
 from envscaler.canonical import from_json, to_json
-from envscaler.editing import Edit, edit
+from envscaler.editing import Edit, EditError, edit
 from envscaler.sandbox.clock import clock_us
 from envscaler.sandbox.contract import DEFAULT_CLOCK, CheckOutcome, Limits
 from envscaler.sandbox.inside.wire import Judge as JudgeRequest
@@ -96,10 +96,8 @@ class Judge:
             edits: for each state, what is changed in `final_state` (`envscaler.editing`).
 
         Returns:
-            For each state one outcome a source, in order.
-
-        Raises:
-            KeyError, IndexError, ValueError, TypeError: if an edit cannot be made.
+            For each state one outcome a source, in order; where its edits cannot be made there is no such state, and no
+            value.
         """
         initial, final, clock_ = to_json(initial_state), to_json(final_state), clock_us(clock)
         plain = [place for place, source in enumerate(sources) if leaves_nothing(source)]
@@ -114,11 +112,19 @@ class Judge:
                     row = {}
                 left = [place for place in range(len(sources)) if place not in row]
                 if left:
-                    text = to_json(edit(from_json(final), changes))
-                    slow = await self._judge([sources[place] for place in left], "function", initial, text, clock_)
-                    row |= dict(zip(left, slow, strict=True))
+                    said = await self._slowly([sources[n] for n in left], initial, final, changes, clock_)
+                    row |= dict(zip(left, said, strict=True))
                 rows.append([row[place] for place in range(len(sources))])
         return tuple(map(tuple, rows))
+
+    async def _slowly(
+        self, sources: Sequence[str], initial: bytes, final: bytes, changes: Sequence[Edit], clock: int
+    ) -> Sequence[CheckOutcome]:
+        try:
+            text = to_json(edit(from_json(final), changes))
+        except EditError as error:
+            return [CheckOutcome(None, f"EditError: {error}", False)] * len(sources)
+        return await self._judge(sources, "function", initial, text, clock)
 
     async def _quickly(
         self, sources: Sequence[str], initial: bytes, final: bytes, edits: Sequence[Sequence[Edit]], clock: int

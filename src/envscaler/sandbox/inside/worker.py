@@ -16,7 +16,7 @@ from typing import NoReturn
 import msgspec
 
 from envscaler.canonical import JsonValue, canonical_text, from_json, to_json
-from envscaler.editing import edit
+from envscaler.editing import EditError, edit
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside import loader
 from envscaler.sandbox.inside.instance import Instance, Timeout, clean, failed, message_of
@@ -163,7 +163,11 @@ def _said_of_edited(request: JudgeEdited, virtual: Virtual) -> Reply:
     initial = from_json(request.initial)
     said: list[list[Judged]] = []
     for edits in from_json(request.edits):
-        final = edit(from_json(request.final), edits)
+        try:
+            final = edit(from_json(request.final), edits)
+        except EditError as error:
+            said.append([Judged(None, f"EditError: {error}")] * len(request.sources))
+            continue
         text = to_json(final)
         row = [_judgement(request, source, initial, final, virtual) for source in request.sources]
         if not _still(final, text):

@@ -1,0 +1,309 @@
+"""`audit_checks`: what is wrong with the checks of one scenario, each fault with a state that shows it.
+
+Every check is run: on the state at reset, on the solved one where there is a solution, on states made to satisfy it,
+and on states that contradict its sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from envscaler.audit.contradictions import Base, Contradiction, Contradictions, shown_edits
+from envscaler.audit.demands import TODAY, Reading, read_check
+from envscaler.audit.mentions import GONE, Mentions, mentions, named_records
+from envscaler.audit.search import Candidate, Search
+from envscaler.editing import Edit
+from envscaler.evidence import AuditFinding, AuditKind
+from envscaler.proof.fields import Fields
+from envscaler.proof.mutants import Mutants
+from envscaler.proof.playing import Played
+from envscaler.proof.sameness import Sameness, created_keys
+from envscaler.sandbox import CheckOutcome, Judge
+from envscaler.scenario import Check, Scenario
+from envscaler.state import JsonValue, diff, edits_of, tokens
+
+_BASES = 3
+"""States that a check accepts from which contradictions are made."""
+_DISTURBED = 120
+"""Disturbed states on which a check that always holds would hold."""
+_TIMELY = re.compile(
+    r"\b(?:today|now|current|tomorrow|yesterday|days?|hours?|weeks?|dates?|deadline|overdue)\b|今|日|天"
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the checks of a scenario said of the states that an episode can begin and end with."""
+
+    reset: tuple[CheckOutcome, ...]
+    again: tuple[CheckOutcome, ...]
+    """The same with another seed."""
+    later: tuple[CheckOutcome, ...]
+    """The same at another time."""
+    solved: tuple[CheckOutcome, ...] | None
+    solved_again: tuple[CheckOutcome, ...] | None
+    solved_later: tuple[CheckOutcome, ...] | None
+
+
+class CheckAudit:
+    """The audit of the checks of one scenario.
+
+    Args:
+        played: what its solution did; of no calls where there is none.
+        has_solution: whether a solution ran to its end.
+    """
+
+    def __init__(self, scenario: Scenario, played: Played, fields: Fields, judge: Judge, *, has_solution: bool) -> None:
+        self._scenario = scenario
+        self._played = played
+        self._fields = fields
+        self._judge = judge
+        self._has_solution = has_solution
+        self._sources = [check.source for check in scenario.checks]
+        self._changes = diff(played.reset, played.final)
+        self._created = created_keys(played.reset, played.final)
+
+    async def findings(self) -> tuple[Seen, list[AuditFinding]]:
+        """All that is wrong, check by check."""
+        seen = await self._look()
+        disturbed = list(self._disturbed())
+        rows = await self._edited(self._sources, disturbed)
+        found: list[AuditFinding] = []
+        for index, check in enumerate(self._scenario.checks):
+            found += await self._of_one(index, check, seen, [row[index] for row in rows])
+        return seen, found
+
+    async def _look(self) -> Seen:
+        scenario, played = self._scenario, self._played
+        later = (datetime.fromisoformat(scenario.clock) + timedelta(days=400)).isoformat()
+        reset, again, reset_later = [
+            await self._judge.check(
+                self._sources, initial_state=played.reset, final_state=played.reset, clock=clock, seed=seed
+            )
+            for clock, seed in ((scenario.clock, 0), (scenario.clock, 1), (later, 0))
+        ]
+        if not self._has_solution:
+            return Seen(reset, again, reset_later, None, None, None)
+        after = (datetime.fromisoformat(played.clock) + timedelta(days=400)).isoformat()
+        solved, solved_again, solved_later = [
+            await self._judge.check(
+                self._sources, initial_state=played.reset, final_state=played.final, clock=clock, seed=seed
+            )
+            for clock, seed in ((played.clock, 0), (played.clock, 1), (after, 0))
+        ]
+        return Seen(reset, again, reset_later, solved, solved_again, solved_later)
+
+    async def _edited(
+        self, sources: Sequence[str], edits: Sequence[Sequence[Edit]]
+    ) -> tuple[tuple[CheckOutcome, ...], ...]:
+        """What checks say of edited states at reset."""
+        return await self._judge.check_edited(
+            sources,
+            initial_state=self._played.reset,
+            final_state=self._played.reset,
+            edits=edits,
+            clock=self._played.clock,
+        )
+
+    def _disturbed(self) -> Iterator[tuple[Edit, ...]]:
+        """States that are wrong in many ways: whatever looks at the state at all says no to one of them."""
+        state = self._played.reset
+        for name, value in state.items():
+            if isinstance(value, (dict, list)) and value:
+                yield ([[name], {} if isinstance(value, dict) else []],)
+            yield ([[name]],)
+        yield tuple([[name]] for name in state)
+        edits = [mutant.edits for mutant in Mutants(state, state, self._fields, Sameness(state)).too_much()]
+        yield from edits[:_DISTURBED]
+
+    # -- one check ------------------------------------------------------------------------------------------
+
+    async def _of_one(
+        self, index: int, check: Check, seen: Seen, disturbed: Sequence[CheckOutcome]
+    ) -> list[AuditFinding]:
+        reading, mentioned = read_check(check.source), mentions(check.description)
+        reset = seen.reset[index]
+        solved = seen.solved[index] if seen.solved is not None else None
+        found = list(self._plain_faults(index, check, seen))
+        if any(finding.kind in ("raises", "not_bool") for finding in found):
+            return found
+        if reading.verdicts == {True} or (reset.value is True and not reading.reads_state):
+            found.append(self._finding(check, "tautology", "it returns True whatever the state is"))
+            return found
+        values = [outcome.value for outcome in disturbed]
+        if reset.value is True and (solved is None or solved.value is True) and values and all(values):
+            says = f"it holds at reset and on all of {len(values)} disturbed states, the empty one among them"
+            found.append(self._finding(check, "always_true", says))
+            return found
+        if reset.value is True and check.kind != "guard":
+            says = "it holds before anything is done"
+            found.append(self._finding(check, "true_at_reset", says, state=[]))
+        candidates: list[Candidate] = []
+        accepted: list[Candidate] = []
+        if reset.value is False:
+            search = Search(self._played.reset, self._played.clock, self._fields, reading, mentioned)
+            candidates = search.candidates()
+            rows = await self._edited([check.source], [candidate.edits for candidate in candidates])
+            accepted = [one for one, row in zip(candidates, rows, strict=True) if row[0].value is True]
+        found += self._never(check, reading, reset, solved, accepted, candidates, values)
+        found += self._read_off(check, reading)
+        bases = [
+            *self._own_bases(reset, solved, mentioned),
+            *(await self._smallest(check, accepted)),
+        ]
+        contradictions = Contradictions(self._played.reset, self._fields, reading, mentioned)
+        made = [one for base in bases for one in contradictions.of(base)]
+        if check.kind != "guard":
+            made += [one for one in self._emptied(reading, mentioned) if reset.value is False]
+        rows = await self._edited([check.source], [one.edits for one in made])
+        taken = [one for one, row in zip(made, rows, strict=True) if row[0].value is True]
+        found += self._accepted_wrong(check, taken)
+        return found
+
+    def _plain_faults(self, index: int, check: Check, seen: Seen) -> Iterator[AuditFinding]:
+        moments = (
+            ("at reset", seen.reset, seen.again, seen.later),
+            ("after the solution", seen.solved, seen.solved_again, seen.solved_later),
+        )
+        told: set[str] = set()
+        told_of = self._scenario.task
+        for when, outcomes, again, later in moments:
+            if outcomes is None or again is None or later is None:
+                continue
+            one, other, another = outcomes[index], again[index], later[index]
+            kind: AuditKind | None = None
+            if one.mutated:
+                kind, says = "mutates", f"{when} it changes the state that it looks at"
+            elif one.value is None:
+                is_type = (one.error or "").startswith("TypeError: it returned ")
+                kind, says = "not_bool" if is_type else "raises", f"{when}: {one.error}"
+            elif one.value != other.value:
+                kind, says = "nondeterministic", f"{when} it says {one.value}, and asked again {other.value}"
+            elif one.value != another.value and not _TIMELY.search(
+                f"{check.description} {self._scenario.task}".lower()
+            ):
+                kind, says = "order_or_clock", f"{when} it says {one.value}, and 400 days later {another.value}"
+            if kind is not None and kind not in told:
+                told.add(kind)
+                yield self._finding(check, kind, says)
+
+    def _never(
+        self,
+        check: Check,
+        reading: Reading,
+        reset: CheckOutcome,
+        solved: CheckOutcome | None,
+        accepted: Sequence[Candidate],
+        candidates: Sequence[Candidate],
+        disturbed: Sequence[bool | None],
+    ) -> Iterator[AuditFinding]:
+        if reset.value is not False or accepted or any(disturbed) or (solved is not None and solved.value is True):
+            return
+        if reading.verdicts == {False}:
+            yield self._finding(check, "never_true", "it returns False whatever the state is")
+        elif solved is not None:
+            says = f"it says False at reset, after the solution, and of {len(candidates) + len(disturbed)} other states"
+            yield self._finding(check, "never_true", says)
+
+    def _read_off(self, check: Check, reading: Reading) -> Iterator[AuditFinding]:
+        if reading.whole:
+            yield self._finding(check, "whole_state", "it compares whole states, or whole containers, with each other")
+        ids = [value for value in reading.constants if isinstance(value, str) and value in self._created]
+        stated = [value for value in ids if value not in self._scenario.task]
+        if stated:
+            says = f"it asks for {stated[0]!r}, an id that is made during the episode"
+            yield self._finding(check, "created_ids", says, value=stated[0])
+
+    # -- states that it accepts -----------------------------------------------------------------------------
+
+    def _own_bases(self, reset: CheckOutcome, solved: CheckOutcome | None, mentioned: Mentions) -> Iterator[Base]:
+        state = self._played.reset
+        if solved is not None and solved.value is True and self._changes:
+            records = {tuple(tokens(change.pointer)[:2]) for change in self._changes}
+            own = tuple((path[0], path[1]) for path in sorted(records) if len(path) == 2)
+            yield Base(tuple(edits_of(self._changes)), "solved", own)
+        elif reset.value is True:
+            yield Base((), "reset", tuple(dict.fromkeys(named_records(mentioned, state))))
+
+    async def _smallest(self, check: Check, accepted: Sequence[Candidate]) -> list[Base]:
+        """Of the candidates that were accepted the smallest of each way, without the edits that they do not need."""
+        by_way: dict[str, Candidate] = {}
+        for candidate in sorted(accepted, key=lambda one: len(one.edits)):
+            if candidate.way != "told":
+                by_way.setdefault(candidate.way, candidate)
+        out = []
+        for way, candidate in list(by_way.items())[:_BASES]:
+            edits = list(candidate.edits)
+            if 1 < len(edits) <= 24:
+                rows = await self._edited([check.source], [edits[:n] + edits[n + 1 :] for n in range(len(edits))])
+                needed = [change for change, row in zip(edits, rows, strict=True) if row[0].value is not True]
+                if needed and len(needed) < len(edits):
+                    (row,) = await self._edited([check.source], [needed])
+                    edits = needed if row[0].value is True else edits
+            touched = {tuple(change[0][:2]) for change in edits}
+            records = tuple(record for record in candidate.records if record in touched or record[:1] in touched)
+            out.append(Base(tuple(edits), way, records))
+        return out
+
+    def _emptied(self, reading: Reading, mentioned: Mentions) -> Iterator[Contradiction]:
+        """A container that a goal check looks through, emptied."""
+        if GONE.search(mentioned.bare):
+            return
+        read = {demand.path[0] for demand in reading.demands if demand.path}
+        for container in self._fields.containers:
+            if container in read or container in reading.keys:
+                yield Contradiction("entity_missing", f"there is nothing in {container}", ([[container], {}],))
+
+    # -- findings -------------------------------------------------------------------------------------------
+
+    def _accepted_wrong(self, check: Check, taken: Sequence[Contradiction]) -> Iterator[AuditFinding]:
+        certain = [one for one in taken if not one.suspected]
+        for kind, chosen in (
+            ("substring", [one for one in taken if one.part_of_text]),
+            ("vacuous", [one for one in taken if one.probe == "entity_missing"]),
+        ):
+            if chosen:
+                best = _smallest_of(chosen)
+                yield self._finding(
+                    check, "substring" if kind == "substring" else "vacuous", best.says, best, suspected=best.suspected
+                )
+        counted = [one for one in certain if not one.says.startswith("there is nothing in ")]
+        if counted:
+            best = _smallest_of(counted)
+            yield self._finding(check, "false_positive", best.says, best)
+        elif taken and not certain:
+            best = _smallest_of(taken)
+            yield self._finding(check, "false_positive", best.says, best, suspected=True)
+
+    def _finding(
+        self,
+        check: Check,
+        kind: AuditKind,
+        says: str,
+        shown: Contradiction | None = None,
+        *,
+        suspected: bool = False,
+        **evidence: JsonValue,
+    ) -> AuditFinding:
+        if shown is not None:
+            evidence |= {"probe": shown.probe, "state": shown_edits(shown.edits)}
+        return AuditFinding(
+            env_id=self._scenario.env_id,
+            scenario_id=self._scenario.id,
+            check=check.description,
+            kind=kind,
+            evidence={"says": says, **evidence},
+            suspected=suspected,
+        )
+
+
+def _smallest_of(contradictions: Iterable[Contradiction]) -> Contradiction:
+    return min(contradictions, key=lambda one: (one.suspected, len(one.edits)))
+
+
+def is_timely(reading: Reading) -> bool:
+    """Whether a check asks what day it is."""
+    return TODAY in [demand.value for demand in reading.demands]
