@@ -222,9 +222,7 @@ class Workshop:
 
     # -- parts ----------------------------------------------------------------------------------------------
 
-    async def _instead(
-        self, place: int, wrong: SolutionCall, kind: Kind, *, refused: bool
-    ) -> FaultyEpisode | None:
+    async def _instead(self, place: int, wrong: SolutionCall, kind: Kind, *, refused: bool) -> FaultyEpisode | None:
         calls = [*self.solution[:place], wrong, *self.solution[place + 1 :]]
         course = await self.course(calls)
         others = all(course.succeeded(index) for index in range(len(calls)) if index != place)

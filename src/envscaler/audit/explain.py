@@ -26,7 +26,7 @@ from envscaler.audit.explain_records import (
     Turned,
 )
 from envscaler.audit.reading import Reader, Reading
-from envscaler.audit.reading_places import label_of, pattern_of, renamed, touches, value_at
+from envscaler.audit.reading_places import changes_between, label_of, pattern_of, renamed, touches, value_at
 from envscaler.audit.reading_remedy import Found, find_remedy, remedied
 from envscaler.audit.reading_source import text_of
 from envscaler.env import Homes, Library, ObservationStyle, verdict_of
@@ -76,8 +76,8 @@ async def explain_episode(
     async with sandbox.judge() as judge:
         judged = await _judged(judge, scenario.checks, episode)
         rules = await _rules_broken(judge, skeleton, episode)
-        explainer = _Explainer(judge, scenario, episode, _nearest(episode, solutions), rules)
         outlines = _outlines(scenario.checks, judged)
+        explainer = _Explainer(judge, scenario.checks, outlines, episode, _nearest(episode, solutions), rules)
         asked = [chosen] if chosen is not None else [one.number - 1 for one in outlines if not one.holds]
         readings = [await explainer.reading(outlines[index], [said[index] for said in judged]) for index in asked]
     verdict = verdict_of(scenario.checks, judged[-1], judged[0])
@@ -280,10 +280,17 @@ class _Explainer:
     """Explains the checks of one episode."""
 
     def __init__(
-        self, judge: Judge, scenario: Scenario, episode: Playback, model: _Model | None, rules: dict[int, RuleBroken]
+        self,
+        judge: Judge,
+        checks: Sequence[Check],
+        outlines: Sequence[CheckOutline],
+        episode: Playback,
+        model: _Model | None,
+        rules: dict[int, RuleBroken],
     ) -> None:
         self._judge = judge
-        self._checks = scenario.checks
+        self._checks = checks
+        self._holding = [one.number - 1 for one in outlines if one.holds]
         self._episode = episode
         self._model = model
         self._rules = rules
@@ -298,7 +305,9 @@ class _Explainer:
         """
         check = self._checks[outline.number - 1]
         episode, final = self._episode, self._episode.final
-        reader = Reader(self._judge, check.source, text_of(check), episode.reset, episode.moments[-1].clock)
+        others = [self._checks[number].source for number in self._holding if number != outline.number - 1]
+        clock = episode.moments[-1].clock
+        reader = Reader(self._judge, check.source, text_of(check), episode.reset, clock, others)
         held = [one.value for one in said]
         found = None
         if not outline.holds:
@@ -306,12 +315,15 @@ class _Explainer:
             found = await find_remedy(reader, final, reset=episode.reset, solved=solved, touched=self._touched)
         base = remedied(final, found.changes) if found is not None else final
         read = await reader.places(base)
+        relevant = await self._relevant(check, found) if not outline.holds else ()
         if found is not None:
             found = await _pruned(reader, final, found, read)
-        relevant = await self._relevant(check, found) if not outline.holds else ()
         fault = None
         if not outline.holds:
-            case = Case(held, outline.is_guard, found.changes if found else (), relevant, self._model is not None)
+            wanted = await self._wanted(reader) if self._model is None else ()
+            case = Case(
+                held, outline.is_guard, found.changes if found else (), relevant, self._model is not None, wanted
+            )
             matched = self._model.matched if self._model is not None else ()
             fault = fault_of(case, episode, matched, self._rules, outline.number)
         places, also = self._places(reader, base, read, found, relevant)
@@ -332,6 +344,13 @@ class _Explainer:
             else None,
             fault=fault,
         )
+
+    async def _wanted(self, reader: Reader) -> list[str]:
+        """Changed places whose value another check asks for: with the one at reset some check would not hold."""
+        episode = self._episode
+        changes = changes_between(episode.final, episode.reset)
+        said = await reader.others(episode.final, [[change] for change in changes])
+        return [change.pointer for change, holds in zip(changes, said, strict=True) if not holds]
 
     async def _relevant(self, check: Check, found: Found | None) -> tuple[Matched, ...]:
         """The solution's calls that make a check hold: those that change what would have to be otherwise."""
@@ -395,7 +414,7 @@ class _Explainer:
             attempts += [call for call in attempts_at(pointer, episode) if call not in attempts]
         return Place(
             pointer=pointer,
-            label=label_of(pointer, episode.final, episode.reset),
+            label=label_of(pointer, episode.reset, episode.final),
             at_reset=at_reset,
             in_reset=in_reset,
             at_end=at_end,
@@ -418,7 +437,7 @@ def _at(change: Change, pointer: str) -> Change:
 
 
 async def _pruned(reader: Reader, final: State, found: Found, read: Reading) -> Found:
-    """The remedy with new records reduced to the fields that matter."""
+    """The remedy with new records reduced to the fields that matter; what only puts back says so."""
     changes = []
     for change in found.changes:
         inside = [place[len(change.pointer) :] for place in read.leaves if place.startswith(f"{change.pointer}/")]
@@ -428,5 +447,6 @@ async def _pruned(reader: Reader, final: State, found: Found, read: Reading) -> 
             changes.append(change.model_copy(update={"after": after}))
         else:
             changes.append(change)
-    pruned = Found(tuple(changes), found.found_in)
+    put_back = all(value_at(reader.reset, one.pointer) == (one.kind != "removed", one.after) for one in changes)
+    pruned = Found(tuple(changes), "reset" if put_back else found.found_in)
     return pruned if (await reader.holds(final, [pruned.changes]))[0] else found

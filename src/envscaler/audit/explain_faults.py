@@ -7,7 +7,7 @@ calls of the recorded solution have no counterpart. Where that leaves it open, n
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from envscaler.audit.explain_matching import Matched
@@ -16,6 +16,7 @@ from envscaler.audit.explain_records import CallMade, Fault, RuleBroken, Solutio
 from envscaler.audit.reading_places import (
     keys_of_records,
     label_of,
+    leaves,
     pointer_of,
     records,
     same_value,
@@ -40,6 +41,8 @@ class Case:
     relevant: Sequence[Matched]
     """Calls of the recorded solution that make these changes; empty without a solution."""
     has_solution: bool
+    wanted: Collection[str] = ()
+    """Changed places of which other checks ask what they hold; known only without a solution."""
 
 
 def fault_of(
@@ -56,6 +59,10 @@ def fault_of(
     lost = next((place for place in reversed(range(len(episode.calls))) if _lost(case.held, place)), None)
     gained = any(case.held[place] is not True and case.held[place + 1] is True for place in range(len(episode.calls)))
     if lost is not None:
+        # Where the solution makes this call as well, it goes on and mends what the call did: so something is missing.
+        missing = writer.not_made() if any(one.instead == lost and one.as_recorded for one in matched) else None
+        if missing is not None:
+            return missing
         return writer.undone(lost) if gained and not case.is_guard else writer.extra(lost)
     if case.is_guard:
         return None  # it did not hold at reset either, and nobody made it hold
@@ -130,11 +137,11 @@ class _Writer:
         call = self._episode.calls[lost].made
         expected = next((one.step for one in self._matched if one.instead == lost and one.step.differing), None)
         rule = self._rules.get(lost)
-        says = f"{call_text(call)}{self._what_it_did(lost)}, which was to stay"
+        says = f"{call_text(call)} touched what was to stay:{self._what_it_did(lost)}"
         if rule is not None:
-            says += f"; since then the rule is broken: {rule.text.rstrip('.')}"
+            says += f"; since then a rule is broken: {rule.text.rstrip('.。')}"
         if expected is not None:
-            says += f"; the recorded solution has {self._other_arguments(expected)}"
+            says += f"; the recorded solution has {self._other_arguments(expected, call)}"
         if turned != lost:
             says += f"; the check turned with {call_text(self._episode.calls[turned].made)}"
         return Fault(
@@ -148,10 +155,10 @@ class _Writer:
     # -- what is missing ------------------------------------------------------------------------------------
 
     def by_solution(self) -> Fault | None:
-        """The first call of the solution, among those that matter here, that the episode did not make like that."""
-        for one in self._case.relevant:
-            if not one.as_recorded:
-                return self._not_as_recorded(one)
+        """What the episode has not of the solution, else what it has beside it."""
+        missing = self.not_made()
+        if missing is not None:
+            return missing
         exact = {one.instead for one in self._matched if one.as_recorded}
         place = next((place for place in self._changers() if place not in exact), None)
         if place is None:
@@ -164,6 +171,10 @@ class _Writer:
             checks=(self._number,),
         )
 
+    def not_made(self) -> Fault | None:
+        """The first call of the solution, among those that matter here, that the episode did not make like that."""
+        return next((self._not_as_recorded(one) for one in self._case.relevant if not one.as_recorded), None)
+
     def _not_as_recorded(self, one: Matched) -> Fault:
         step = one.step
         call = step.instead
@@ -171,11 +182,11 @@ class _Writer:
             text = f"The recorded solution calls {solution_text(step)}; the episode never does."
             return Fault(kind="missing call", says=text, expected=step, checks=(self._number,))
         says = call_text(call)
-        if step.differing:
-            says += f": the recorded solution has {self._other_arguments(step)}"
+        differing = f": the recorded solution has {self._other_arguments(step, call)}" if step.differing else ""
         if call.refused:
-            says += f"{'; it' if step.differing else ''} was refused: {_shown(call.observation)}"
-            return Fault(kind="call failed", says=f"{says}.", call=call, expected=step, checks=(self._number,))
+            says += f" was refused: {_shown(call.observation).rstrip('.。')}{differing.replace(':', ';', 1)}."
+            return Fault(kind="call failed", says=says, call=call, expected=step, checks=(self._number,))
+        says += differing
         entity = any(str(step.arguments.get(name)) in self._keys for name in step.differing)
         kind = "wrong entity" if entity else "wrong value"
         return Fault.model_validate(
@@ -193,8 +204,15 @@ class _Writer:
             changer = next(iter(self._changers_of(change.pointer)), None)
             if changer is not None:
                 call = self._episode.calls[changer].made
-                says = f"{call_text(call)}{self._what_it_did(changer)}, and {wanted}."
-                return Fault(kind="wrong value", says=says, call=call, checks=(self._number,))
+                if not self._gave(call, change.before):
+                    return None  # what the place holds came of several things, and any of them may be wrong
+                entity = str(change.after) in self._keys
+                return Fault(
+                    kind="wrong entity" if entity else "wrong value",
+                    says=f"{call_text(call)}{self._what_it_did(changer)}, and {wanted}.",
+                    call=call,
+                    checks=(self._number,),
+                )
             refused = attempts_at(change.pointer, self._episode)
             if refused:
                 says = f"{call_text(refused[-1])} was refused: {_shown(refused[-1].observation)}."
@@ -209,6 +227,10 @@ class _Writer:
             )
         return None
 
+    def _gave(self, call: CallMade, value: JsonValue) -> bool:
+        """Whether a value is one of the arguments of a call."""
+        return any(same_value(part, value) for _, part in leaves(dict(call.arguments)))
+
     def _same_change_elsewhere(self, wanted: Change) -> int | None:
         """The call that gave another record of the same kind the value that was wanted here."""
         path = tokens(wanted.pointer)
@@ -216,7 +238,8 @@ class _Writer:
             for change in self._episode.calls[place].changes:
                 other = tokens(change.pointer)
                 alike = len(other) == len(path) > 2 and other[0] == path[0] and other[2:] == path[2:]
-                if alike and other[1] != path[1] and same_value(change.after, wanted.after):
+                elsewhere = alike and other[1] != path[1] and change.pointer not in self._case.wanted
+                if elsewhere and same_value(change.after, wanted.after):
                     return place
         return None
 
@@ -241,10 +264,10 @@ class _Writer:
             change for change in changes if any(touches(change.pointer, one.pointer) for one in self._case.remedy)
         ]
         shown = (decisive or list(changes))[:3]
-        return f" {'; '.join(self._change_text(change) for change in shown)}" if shown else " changed nothing"
+        return f" {' and '.join(self._change_text(change) for change in shown)}" if shown else " changed nothing"
 
     def _change_text(self, change: Change) -> str:
-        label = label_of(change.pointer, self._episode.final, self._episode.reset)
+        label = label_of(change.pointer, self._episode.reset, self._episode.final)
         where = f"{change.pointer} ({label})" if label is not None else change.pointer
         if change.kind == "added":
             return f"added {where}"
@@ -252,23 +275,24 @@ class _Writer:
             return f"removed {where}"
         return f"changed {where} from {_json(change.before)} to {_json(change.after)}"
 
-    def _other_arguments(self, step: SolutionStep) -> str:
-        return ", ".join(
-            f"{name}={_json(step.arguments[name])}{self._label(step.arguments[name])}"
-            if name in step.arguments
-            else f"no {name}"
-            for name in step.differing
-        )
+    def _other_arguments(self, step: SolutionStep, call: CallMade) -> str:
+        """The arguments of the solution that the episode's call has not, each with what it has."""
+        parts = []
+        for name in step.differing:
+            theirs = self._argument(step.arguments, name)
+            parts.append(f"{name}={theirs} and not {self._argument(call.arguments, name)}")
+        return ", ".join(parts)
+
+    def _argument(self, arguments: Mapping[str, JsonValue], name: str) -> str:
+        return f"{_json(arguments[name])}{self._label(arguments[name])}" if name in arguments else "none"
 
     def _label(self, key: JsonValue) -> str:
         """What people call the record with that key."""
         if not isinstance(key, str):
             return ""
-        for container, other, _ in records(self._episode.reset):
-            if other == key:
-                label = label_of(pointer_of(container, key), self._episode.reset)
-                return f" ({label})" if label is not None else ""
-        return ""
+        place = next((pointer_of(kept, key) for kept, other, _ in records(self._episode.reset) if other == key), "")
+        label = label_of(place, self._episode.reset)
+        return f" ({label})" if label is not None else ""
 
 
 def attempts_at(pointer: str, episode: Playback) -> list[CallMade]:

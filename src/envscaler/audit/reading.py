@@ -49,41 +49,67 @@ class Reading:
 class Reader:
     """Asks one check about states that differ little from one."""
 
-    def __init__(self, judge: Judge, source: str, text: CheckText, reset: State, clock: str) -> None:
+    def __init__(
+        self, judge: Judge, source: str, text: CheckText, reset: State, clock: str, others: Sequence[str] = ()
+    ) -> None:
         """
         Args:
             reset: what the check sees as `initial_state`.
             clock: the time that it sees.
+            others: checks that hold of the final state and that no remedy of this one may break.
         """
         self._judge = judge
         self._source = source
-        self._reset = reset
+        self.reset = reset
         self._clock = clock
+        self._others = tuple(others)
         self.text = text
         self.trials = _TRIALS if leaves_nothing(source) else _SLOW_TRIALS
         """Trials for each question at most."""
 
-    async def outcomes(self, state: State, edits: Sequence[Sequence[Edit]]) -> list[CheckOutcome]:
-        """What the check says of each edited state."""
-        said: list[CheckOutcome] = []
-        for start in range(0, len(edits), _TOGETHER):
-            rows = await self._judge.check_edited(
-                [self._source],
-                initial_state=self._reset,
+    def alone(self) -> Reader:
+        """The same, whatever becomes of other checks."""
+        return Reader(self._judge, self._source, self.text, self.reset, self._clock)
+
+    async def outcomes(
+        self, state: State, edits: Sequence[Sequence[Edit]], sources: Sequence[str] = ()
+    ) -> list[tuple[CheckOutcome, ...]]:
+        """What the check, or others, say of each edited state."""
+        together = max(1, _TOGETHER // max(1, len(sources)))
+        said: list[tuple[CheckOutcome, ...]] = []
+        for start in range(0, len(edits), together):
+            said += await self._judge.check_edited(
+                sources or [self._source],
+                initial_state=self.reset,
                 final_state=state,
-                edits=edits[start : start + _TOGETHER],
+                edits=edits[start : start + together],
                 clock=self._clock,
             )
-            said += [row[0] for row in rows]
         return said
 
+    async def _values(self, state: State, edits: Sequence[Sequence[Edit]]) -> list[bool | None]:
+        return [said.value for (said,) in await self.outcomes(state, edits)]
+
     async def holds(self, state: State, groups: Sequence[Sequence[Change]]) -> list[bool]:
-        """Whether the check holds once the changes of each group are made."""
-        return [said.value is True for said in await self.outcomes(state, [edits_of(group) for group in groups])]
+        """Whether the check holds once the changes of each group are made, and the others still do."""
+        values = await self._values(state, [edits_of(group) for group in groups])
+        holding = [value is True for value in values]
+        asked = [place for place, holds in enumerate(holding) if holds]
+        others = await self.others(state, [groups[place] for place in asked])
+        for place, hold in zip(asked, others, strict=True):
+            holding[place] = hold
+        return holding
+
+    async def others(self, state: State, groups: Sequence[Sequence[Change]]) -> list[bool]:
+        """Whether all the other checks hold once the changes of each group are made."""
+        if not self._others:
+            return [True] * len(groups)
+        said = await self.outcomes(state, [edits_of(group) for group in groups], self._others)
+        return [all(one.value is True for one in row) for row in said]
 
     async def places(self, state: State) -> Reading:
         """The places of `state` that the check's answer depends on."""
-        (now,) = await self.outcomes(state, [[]])
+        (now,) = await self._values(state, [[]])
         values = dict(sorted(leaves(state), key=lambda leaf: not self._is_named(leaf[0])))
         siblings = _siblings(state, values)
         read: dict[str, None] = {}
@@ -98,22 +124,20 @@ class Reader:
             untried = max(0, len(asked) - left) if round_ == 0 else untried
             asked = asked[: max(0, left)]
             left -= len(asked)
-            said = await self.outcomes(state, [[[tokens(pointer), other]] for pointer, other in asked])
-            read.update(
-                {pointer: None for (pointer, _), one in zip(asked, said, strict=True) if one.value != now.value}
-            )
+            said = await self._values(state, [[[tokens(pointer), other]] for pointer, other in asked])
+            read.update({pointer: None for (pointer, _), one in zip(asked, said, strict=True) if one != now})
         found = [pointer for pointer in values if pointer in read]
         kept = await self._kept(state, now, [key for key in _record_pointers(state) if not _any_in(found, key)])
         grown = await self._grown(state, now)
         return Reading(tuple(found), tuple(kept), tuple(grown), untried)
 
-    async def _kept(self, state: State, now: CheckOutcome, pointers: list[str]) -> list[str]:
+    async def _kept(self, state: State, now: bool | None, pointers: list[str]) -> list[str]:
         """Records without which the check says something else."""
         pointers = pointers[: self.trials]
-        said = await self.outcomes(state, [[[tokens(pointer)]] for pointer in pointers])
-        return [pointer for pointer, one in zip(pointers, said, strict=True) if one.value != now.value]
+        said = await self._values(state, [[[tokens(pointer)]] for pointer in pointers])
+        return [pointer for pointer, one in zip(pointers, said, strict=True) if one != now]
 
-    async def _grown(self, state: State, now: CheckOutcome) -> list[str]:
+    async def _grown(self, state: State, now: bool | None) -> list[str]:
         """Containers in which one more record makes the check say something else."""
         asked: list[tuple[str, list[Edit]]] = []
         for container, rows in state.items():
@@ -122,8 +146,8 @@ class Reader:
                 asked.append((pointer_of(container), [[[container, _NEW_KEY], pattern]]))
             elif isinstance(rows, list):
                 asked.append((pointer_of(container), [[[container, str(len(rows))], rows[-1] if rows else {}]]))
-        said = await self.outcomes(state, [edits for _, edits in asked])
-        return [pointer for (pointer, _), one in zip(asked, said, strict=True) if one.value != now.value]
+        said = await self._values(state, [edits for _, edits in asked])
+        return [pointer for (pointer, _), one in zip(asked, said, strict=True) if one != now]
 
     def _is_named(self, pointer: str) -> bool:
         """Whether the check's text names the way to a place; keys of records and positions in lists need no name."""

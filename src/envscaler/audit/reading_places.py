@@ -12,7 +12,7 @@ from envscaler.editing import Edit
 from envscaler.state import Change, JsonValue, State, diff, encode, escape, get, tokens
 
 _TELLING = ("name", "title", "full_name", "label", "code", "subject", "summary", "username", "email")
-_LABEL_CHARS = 40
+_LABEL_CHARS = 60
 
 
 def pointer_of(*path: str) -> str:
@@ -95,20 +95,44 @@ def touches(one: str, other: str) -> bool:
 
 
 def label_of(pointer: str, *states: State) -> str | None:
-    """What people call the record that a place is in, where it says so; the first state that has it counts."""
+    """What people call the record that a place is in, where it says so; the first state that has it counts.
+
+    A record without a name is called by the names of those that it refers to, and by a text that no other one has.
+    """
     path = tokens(pointer)
-    if len(path) < 2:
-        return None
     for state in states:
-        there, record = value_at(state, pointer_of(*path[:2]))
-        if not there or not isinstance(record, dict):
-            continue
-        for name in _TELLING:
-            text = record.get(name)
-            if isinstance(text, str) and text.strip() and text != path[1]:
-                return text if len(text) <= _LABEL_CHARS else text[: _LABEL_CHARS - 1] + "…"
-        return None
+        there, record = value_at(state, pointer_of(*path[:2])) if len(path) > 1 else (False, None)
+        if there and isinstance(record, dict):
+            name = _name_of(record, path[1])
+            names = [name] if name is not None else _borrowed_names(record, path[0], path[1], state)
+            return _short(", ".join(names)) if names else None
     return None
+
+
+def _name_of(record: dict[str, JsonValue], key: str) -> str | None:
+    found = (record.get(name) for name in _TELLING)
+    return next((text for text in found if isinstance(text, str) and text.strip() and text != key), None)
+
+
+def _borrowed_names(record: dict[str, JsonValue], container: str, key: str, state: State) -> list[str]:
+    texts = {name: value for name, value in record.items() if isinstance(value, str) and value and value != key}
+    rows = state[container]
+    others = [row for row in rows.values() if isinstance(row, dict)] if isinstance(rows, dict) else []
+    names: dict[str, None] = {}
+    for value in texts.values():
+        for kept in state.values():
+            referred = kept.get(value) if isinstance(kept, dict) else None
+            name = _name_of(referred, value) if isinstance(referred, dict) else None
+            if name is not None:
+                names[name] = None
+    for field, value in texts.items():
+        if not any(char.isdigit() for char in value) and sum(row.get(field) == value for row in others) == 1:
+            names[value] = None
+    return list(names)[:2]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LABEL_CHARS else text[: _LABEL_CHARS - 1] + "…"
 
 
 def pattern_of(pointer: str, state: State) -> str:

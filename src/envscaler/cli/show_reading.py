@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import zip_longest
 
 from rich.console import Console
 from rich.rule import Rule as Line
@@ -46,7 +47,7 @@ def show_reading(reading: EpisodeReading, out: Console) -> None:
         return
     _show_faults(reading, out)
     for check in reading.checks:
-        _show_check(check, out)
+        _show_check(check, out, told={fault.says for fault in reading.faults})
 
 
 def _show_rewards(reading: EpisodeReading, out: Console) -> None:
@@ -92,7 +93,7 @@ def _show_faults(reading: EpisodeReading, out: Console) -> None:
 # -- one check ----------------------------------------------------------------------------------------------
 
 
-def _show_check(reading: CheckReading, out: Console) -> None:
+def _show_check(reading: CheckReading, out: Console, *, told: Collection[str]) -> None:
     outline = reading.check
     out.print()
     mark = ("✓", "green") if outline.holds else ("✗", "red")
@@ -107,11 +108,11 @@ def _show_check(reading: CheckReading, out: Console) -> None:
     _show_places(reading, out)
     if not outline.holds:
         _show_remedy(reading.remedy, out)
-        if reading.fault is not None:
+        if reading.fault is not None and reading.fault.says not in told:
             says = f": {reading.fault.says}"
             out.print(Indented(Text.assemble((reading.fault.kind, "bold red"), visible(says)), 2))
-        elif not outline.is_guard or outline.held_at_reset:
-            out.print(Indented(Text("Which call is to blame cannot be told.", style="yellow"), 2))
+        elif reading.fault is None:
+            out.print(Indented(text_of(_untold(outline), "yellow"), 2))
     out.print(Indented(Text("Code", style="dim"), 2))
     out.print(Indented(text_of(reading.source.strip("\n")), 4))
 
@@ -132,6 +133,12 @@ def _course(reading: CheckReading) -> Iterator[Text]:
         yield text_of(f"{'True' if turned.holds else 'False'} since {call_text(turned.call)}.")
 
 
+def _untold(outline: CheckOutline) -> str:
+    if outline.is_guard and not outline.held_at_reset:
+        return "It did not hold at reset either: no call is to blame."
+    return "Which call is to blame cannot be told."
+
+
 def _show_places(reading: CheckReading, out: Console) -> None:
     deciding = [place for place in reading.places if place.decides]
     named = [place for place in reading.places if not place.decides]
@@ -142,8 +149,9 @@ def _show_places(reading: CheckReading, out: Console) -> None:
     elif not reading.also_read:
         told = "Whatever single value of the state was changed, it said the same."
         out.print(Indented(Text(told, style="yellow"), 2))
-    for place in (*deciding, *named):
-        _show_place(place, out)
+    shown = [*deciding, *named]
+    for place, following in zip_longest(shown, shown[1:]):
+        _show_place(place, out, last=following is None or _story(following) != _story(place))
     if reading.also_read:
         lead = "It also reads, unchanged since reset: " if deciding or named else "It reads, unchanged since reset: "
         out.print(Indented(text_of(f"{lead}{_patterns(reading.also_read)}", "dim"), 2))
@@ -151,21 +159,34 @@ def _show_places(reading: CheckReading, out: Console) -> None:
         out.print(Indented(text_of(f"{count(reading.untried, 'place')} more could not be tried.", "dim"), 2))
 
 
-def _show_place(place: Place, out: Console) -> None:
+def _show_place(place: Place, out: Console, *, last: bool) -> None:
+    """One place with its values, and who changed it where the next place does not say the same.
+
+    Args:
+        last: whether the next place has another story.
+    """
     label = f" ({place.label})" if place.label is not None else ""
     before = _value(place.at_reset, place.in_reset)
     after = _value(place.at_end, place.in_end)
     values = f"  {before} at reset, {after} at the end" if before != after else f"  {after} at reset and at the end"
     out.print(Indented(Text.assemble((visible(place.pointer), "bold"), visible(label), visible(values)), 4))
+    if not last:
+        return
     for change in place.changes:
         out.print(Indented(text_of(f"by {call_text(change.call)}"), 6))
-        if len(place.changes) > 1 or change.change.pointer != place.pointer:
+        if len(place.changes) > 1:
             out.print(Indented(change_text(change.change), 8))
     if not place.changes:
         out.print(Indented(Text("no call changed it"), 6))
     for call in place.attempts:
         out.print(Indented(text_of(f"refused: {call_text(call)}", "yellow"), 6))
         out.print(Indented(_observed(call), 8))
+
+
+def _story(place: Place) -> tuple[object, ...]:
+    """What is told of how a place came to its value; of places changed more than once, all is told of each."""
+    own = place.pointer if len(place.changes) > 1 else ""
+    return own, [change.call for change in place.changes], list(place.attempts)
 
 
 def _show_remedy(remedy: Remedy | None, out: Console) -> None:
