@@ -87,19 +87,21 @@ class Difficulty(Record):
 
     @property
     def level(self) -> Level:
-        """How hard it is, one point for each of: more than 3 calls, more than 6 calls, 2 or more entities touched,
-        2 or more rules, 2 or more distractors, 2 or more look-ups, anything forbidden. Easy up to 2 points, hard
-        from 5 on."""
-        points = [
-            self.calls > 3,
-            self.calls > 6,
-            self.entities >= 2,
-            self.rules >= 2,
-            (self.distractors or 0) >= 2,
-            (self.look_ups or 0) >= 2,
-            bool(self.forbidden),
-        ]
-        return "easy" if sum(points) <= 2 else "medium" if sum(points) <= 4 else "hard"
+        """How hard it is, by points: one each for more than 4 calls, more than 8 calls, 3 or more entities touched,
+        5 or more rules, 2 or more distractors, 4 or more look-ups, anything forbidden. Easy up to 1 point, hard from
+        5 on."""
+        points = sum(
+            (
+                self.calls > 4,
+                self.calls > 8,
+                self.entities >= 3,
+                self.rules >= 5,
+                (self.distractors or 0) >= 2,
+                (self.look_ups or 0) >= 4,
+                bool(self.forbidden),
+            )
+        )
+        return "easy" if points <= 1 else "medium" if points <= 4 else "hard"
 
 
 class UserProfile(Record):

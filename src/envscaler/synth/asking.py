@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from envscaler.errors import ReplyError, RequestFailed
+from envscaler.models.settings import OFFLINE
 from envscaler.record import Record
 from envscaler.roles.ask import Doubt, ask
 from envscaler.roles.role import Prompts, ReplyT, Role
@@ -56,6 +58,15 @@ class Asking:
         self._models.meter.count_unusable(role.name, answer.attempts - 1)
         self._uses.setdefault(role.stage, []).append(answer.use)
         return answer.reply
+
+    def is_offline(self, role: Role[Any]) -> bool:
+        """Whether the embedded model answers in a role: the same to the same inputs, whatever fault is named."""
+        return self._models.chat(role.family).name == OFFLINE
+
+    def count(self, stage: str, uses: Iterable[ModelUse]) -> None:
+        """Count what was used on behalf of the unit without a question in a role."""
+        for use in uses:
+            self._uses.setdefault(stage, []).append(use)
 
     @property
     def use(self) -> dict[str, ModelUse]:

@@ -20,7 +20,7 @@ from envscaler.synth.resume import Keys, SynthJournal, Unit
 from envscaler.synth.scenarios import scenario_id
 from envscaler.synth.settings import BUILDING, Stage, SynthSettings
 from envscaler.synth.structures import Structures
-from envscaler.synth.work import Made, Work, rejection
+from envscaler.synth.work import Made, Work, proved, rejection
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -98,6 +98,9 @@ class Builder:
                 return Built(work.before.model_copy(update={"failed": str(fault)}), lost=True)
             if made.lost:
                 return Built(made.unit, lost=True)
+            if made.unit.dropped_scenarios or made.unit.unproved:
+                # Which scenarios were tried in vain cannot be seen in a library whose record a kill prevents.
+                self._journal.put(self._keys.begun(candidate.unit), made.unit)
             self._keep(made, in_library=in_library)
             self._journal.put(candidate.unit, made.unit)
             return Built(made.unit, structure=made.structure)
@@ -109,7 +112,8 @@ class Builder:
         before = self._journal.unit(candidate.unit)
         if before is None and env_id in self._present:
             # Killed after the environment was written and before that was recorded.
-            return adopted(self._store, env_id, self._keys.assessment())
+            begun = self._journal.unit(self._keys.begun(candidate.unit))
+            return begun if begun is not None else adopted(self._store, env_id, self._keys, self._settings)
         if before is not None and env_id not in self._present and (before.failed is None or not self._complete(before)):
             return None  # somebody removed it, or it was not kept and now has another chance
         return before
@@ -127,11 +131,13 @@ class Builder:
             skeleton=self._store.read_environment(env_id) if in_library else None,
             assessment=self._store.read_assessment(env_id) if in_library else None,
             scenarios=tuple(self._store.scenarios(env_id)) if in_library else (),
+            proofs=tuple(self._store.proofs(env_id)) if in_library else (),
+            proving_key=self._keys.proving(),
         )
 
     def _keep(self, made: Made, *, in_library: bool) -> None:
         if made.skeleton is not None:
-            self._store.write_environment(made.skeleton, made.assessment, made.scenarios)
+            self._store.write_environment(made.skeleton, made.assessment, made.scenarios, made.proofs)
             self._present.add(made.skeleton.id)
         elif made.assessment is not None and in_library:
             self._store.write_assessment(made.assessment)
@@ -157,10 +163,14 @@ class Builder:
             return True
         if unit.assessed_by is None:
             return False
-        return not self._settings.reaches("scenarios") or unit.scenarios_tried >= self._settings.scenarios
+        if not self._settings.reaches("scenarios"):
+            return True
+        if unit.unproved and unit.proved_by != self._keys.proving():
+            return False
+        return unit.scenarios_tried >= self._settings.scenarios
 
 
-def adopted(store: LibraryStore, env_id: str, assessed_by: str) -> Unit:
+def adopted(store: LibraryStore, env_id: str, keys: Keys, settings: SynthSettings) -> Unit:
     """The record of an environment that is in the library without one."""
     skeleton = store.read_environment(env_id)
     assessment = store.read_assessment(env_id)
@@ -173,10 +183,12 @@ def adopted(store: LibraryStore, env_id: str, assessed_by: str) -> Unit:
         env_id=env_id,
         reached="program" if assessment is None else "scenarios" if scenarios else "assess",
         failed=rejection(assessment) if assessment is not None and not assessment.accepted else None,
-        assessed_by=assessed_by if assessment is not None else None,
+        assessed_by=keys.assessment() if assessment is not None else None,
         scenarios_tried=tried,
         scenarios=len(scenarios),
         solved=sum(scenario.solution is not None for scenario in scenarios),
+        proved_by=keys.proving() if scenarios else None,
+        proved=proved(scenarios, store.proofs(env_id), settings.thresholds),
         dropped_tools=skeleton.origin.dropped,
         use=merged(
             {stage: use for stage, use in skeleton.origin.use.items() if stage != "discover"},

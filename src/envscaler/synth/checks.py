@@ -59,35 +59,39 @@ async def write_checks(
 
     async def write(numbered: tuple[int, str]) -> Check | str:
         position, description = numbered
-        held: list[bool] = []
-
-        async def doubt(reply: t.CodeReply) -> str | None:
-            if "check_func" not in reply.source:
-                return "it defines no function check_func(final_state)"
-            at_reset = await _run(reply.source, state, state, clock, judge)
-            fault = _fault(at_reset, "the initial state")
-            if fault is None and other_state is not None:
-                fault = _fault(await _run(reply.source, state, other_state, clock, judge), "another state")
-            if fault is None:
-                held.append(bool(at_reset.value))
-            return fault
-
-        try:
-            written = await asking(
-                roles.WRITE_CHECK,
-                t.WriteCheckInputs(**dict(inputs), item=description, position=position),
-                doubt=doubt,
-                sample=index,
-            )
-        except ReplyError as fault:
-            return f"check {description!r}: {fault}"
-        return Check(description=description, source=written.source, kind="guard" if held[-1] else "goal")
+        asked = t.WriteCheckInputs(**dict(inputs), item=description, position=position)
+        return await write_check(asked, other_state=other_state, asking=asking, judge=judge, sample=index)
 
     made = [outcome async for outcome in bounded_map(write, enumerate(_distinct(listed.checklist)), limit=_AT_ONCE)]
     return WrittenChecks(
         checks=tuple(check for check in made if isinstance(check, Check)),
         dropped=tuple(reason for reason in made if isinstance(reason, str)),
     )
+
+
+async def write_check(
+    inputs: t.WriteCheckInputs, *, other_state: State | None, asking: Asking, judge: Judge, sample: int
+) -> Check | str:
+    """One check function, written until it runs; or why there is none."""
+    state, clock = inputs.state, inputs.clock
+    held: list[bool] = []
+
+    async def doubt(reply: t.CodeReply) -> str | None:
+        if "check_func" not in reply.source:
+            return "it defines no function check_func(final_state)"
+        at_reset = await _run(reply.source, state, state, clock, judge)
+        fault = _fault(at_reset, "the initial state")
+        if fault is None and other_state is not None:
+            fault = _fault(await _run(reply.source, state, other_state, clock, judge), "another state")
+        if fault is None:
+            held.append(bool(at_reset.value))
+        return fault
+
+    try:
+        written = await asking(roles.WRITE_CHECK, inputs, doubt=doubt, sample=sample)
+    except ReplyError as fault:
+        return f"check {inputs.item!r}: {fault}"
+    return Check(description=inputs.item, source=written.source, kind="guard" if held[-1] else "goal")
 
 
 async def _run(source: str, initial: State, final: State, clock: str, judge: Judge) -> CheckOutcome:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from envscaler.env.oracles import reports_failure
 from envscaler.program import argument_faults
 from envscaler.sandbox import Program, Sandbox, Session
-from envscaler.scenario import Difficulty, SolutionCall
+from envscaler.scenario import SolutionCall
 from envscaler.skeleton import EnvSkeleton
-from envscaler.state import JsonValue, State, diff, get, replaced, tokens
+from envscaler.state import JsonValue, State, get, replaced
 
 
 @dataclass(frozen=True)
@@ -87,17 +87,3 @@ def _bound(call: SolutionCall, results: Sequence[JsonValue]) -> tuple[dict[str, 
                 "one of the two is not there"
             )
     return dict(arguments), None
-
-
-def difficulty(executed: Executed, skeleton: EnvSkeleton, initial: State) -> Difficulty:
-    """What makes a solved scenario hard, read off its solution."""
-    called = {call.name for call in executed.solution}
-    touched = {tuple(tokens(change.pointer)[:2]) for change in diff(initial, executed.final_state)}
-    containers = {entity.container for entity in skeleton.entities if entity.container is not None}
-    writing = {tool.name for tool in skeleton.tools if tool.effect == "update"} & called
-    return Difficulty(
-        calls=len(executed.solution),
-        updates=executed.updates,
-        entities=len({place for place in touched if place[0] in containers}),
-        rules=sum(1 for rule in skeleton.rules if rule.enforced is not False and writing & set(rule.tools)),
-    )

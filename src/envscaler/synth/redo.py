@@ -14,18 +14,21 @@ from typing import TYPE_CHECKING, TypeVar
 from envscaler.assessment import Assessment, Threshold
 from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.errors import ProgramError, ReplyError, SandboxError, UsageError
+from envscaler.evidence import Proof, Thresholds
+from envscaler.proof import prove
 from envscaler.sandbox import Isolation, Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton, ModelUse
 from envscaler.store import LibraryStore
 from envscaler.synth.asking import Asking, merged
 from envscaler.synth.assess import assess
+from envscaler.synth.finishing import Proved
 from envscaler.synth.renewal import renewed
 from envscaler.synth.report import Assessed, AssessReport, ScenariosMade, ScenariosReport
-from envscaler.synth.resume import WRITING
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
-from envscaler.synth.work import origin
+from envscaler.synth.solving import SolverRuns
+from envscaler.synth.work import proved, writing_origin
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -125,6 +128,9 @@ async def run_scenarios(
     seed: int = 0,
     attempts: int = 3,
     min_state_distance: float = 0.02,
+    thresholds: Thresholds | None = None,
+    keep_unproved: bool = False,
+    solver_runs: int | None = None,
     environments_at_once: int = 4,
     isolation: Isolation = "default",
     progress: Progress | None = None,
@@ -139,6 +145,9 @@ async def run_scenarios(
         renew: make stale scenarios fit the program as it is now. One that still does what it did stays; another one
             is written in place of one that does not.
         env_id: only this one; None: all that are not rejected by their assessment.
+        thresholds: what the proof of a new scenario has to reach; the usual ones if None.
+        keep_unproved: keep those that do not reach them; else they are dropped.
+        solver_runs: how often the builder's model plays each task; None: as in `SynthSettings`.
 
     Raises:
         UsageError: if `per_env` is less than 1.
@@ -151,6 +160,8 @@ async def run_scenarios(
     store = LibraryStore.open(library)
     skipped: dict[str, str] = {}
     uses: dict[str, dict[str, ModelUse]] = {}
+    wanted = thresholds or Thresholds()
+    runs = SolverRuns.of(models, solver_runs)
 
     async def one(name: str, sandbox: Sandbox) -> ScenariosMade | None:
         skeleton = store.read_environment(name)
@@ -159,6 +170,7 @@ async def run_scenarios(
             skipped[name] = f"{name}: its assessment rejects it"
             return None
         present = list(store.scenarios(name))
+        proofs = {proof.scenario_id: proof for proof in store.proofs(name)}
         asked = per_env if per_env is not None else len(present)
         there = {scenario.id for scenario in present}
         missing = [index for index in range(asked) if scenario_id(name, index) not in there]
@@ -168,10 +180,11 @@ async def run_scenarios(
         # Those that are written anew stay until there is another one.
         present = renewal.present
         kept = [scenario for scenario in present if scenario.id not in renewal.unfit]
-        made: list[Scenario | str] = []
+        made: list[Proved | str] = []
         missing = sorted({*missing, *renewal.unfit.values()})
         if renewal.count:
-            store.replace_scenarios(name, present)
+            proofs |= renewal.proofs
+            _store(store, name, present, proofs)
         if missing:
             asking = Asking(models, prompts, attempts)
             writer = ScenarioWriter(
@@ -179,28 +192,39 @@ async def run_scenarios(
                 seed=derived_seed(seed, name),
                 asking=asking,
                 sandbox=sandbox,
-                origin=origin(models, prompts, WRITING, skeleton.origin.language, seed),
+                origin=writing_origin(models, prompts, skeleton.origin.language, seed, runs),
                 min_state_distance=min_state_distance,
+                thresholds=wanted,
+                solver_runs=runs,
             )
             try:
                 made = await writer.write(missing, kept)
             except (ProgramError, SandboxError) as fault:
                 made = [f"{name}: {fault}"]
             uses[name] = asking.whole_use
-            new = [scenario for scenario in made if isinstance(scenario, Scenario)]
-            if new:
-                merged_by_id = {scenario.id: scenario for scenario in (*present, *new)}
-                present = sorted(merged_by_id.values(), key=lambda scenario: scenario.id)
-                store.replace_scenarios(name, present)
+        written = [one for one in made if isinstance(one, Proved)]
+        new = [one for one in written if one.accepted or keep_unproved]
+        if new:
+            merged_by_id = {scenario.id: scenario for scenario in (*present, *(one.scenario for one in new))}
+            present = sorted(merged_by_id.values(), key=lambda scenario: scenario.id)
+            proofs |= {one.proof.scenario_id: one.proof for one in new}
+            _store(store, name, present, proofs)
+        fresh = [proof for proof in proofs.values() if proof.env_digest == skeleton.digest]
         return ScenariosMade(
             env_id=name,
             asked=asked,
             present=len(present),
-            made=sum(isinstance(outcome, Scenario) for outcome in made),
+            made=len(new),
             solved=sum(scenario.solution is not None for scenario in present),
+            proved=proved(present, fresh, wanted),
+            unproved=sum(not one.accepted for one in written),
             renewed=renewal.count,
             stale=sum(scenario.env_digest != skeleton.digest for scenario in present),
-            dropped=(*renewal.told, *(outcome for outcome in made if isinstance(outcome, str))),
+            dropped=(
+                *renewal.told,
+                *(outcome for outcome in made if isinstance(outcome, str)),
+                *(one.reason for one in written if not one.accepted),
+            ),
         )
 
     names = _named(store, env_id)
@@ -226,6 +250,8 @@ class _Renewal:
     """Those that were made to fit."""
     unfit: dict[str, int] = field(default_factory=dict)
     """Those that are to be written anew, by id, with their index."""
+    proofs: dict[str, Proof] = field(default_factory=dict)
+    """Of those that were made to fit, by id."""
     told: list[str] = field(default_factory=list)
     """Why others stay as they are, one sentence each."""
 
@@ -238,7 +264,9 @@ async def _renewed(present: Sequence[Scenario], skeleton: EnvSkeleton, sandbox: 
             if scenario.env_digest != skeleton.digest:
                 outcome = await renewed(scenario, skeleton, sandbox, judge)
             if isinstance(outcome, Scenario):
-                renewal.count += outcome is not scenario
+                if outcome is not scenario:
+                    renewal.count += 1
+                    renewal.proofs[outcome.id] = await prove(skeleton, outcome, sandbox, judge)
                 renewal.present.append(outcome)
                 continue
             renewal.present.append(scenario)
@@ -248,6 +276,12 @@ async def _renewed(present: Sequence[Scenario], skeleton: EnvSkeleton, sandbox: 
             else:
                 renewal.unfit[scenario.id] = index
     return renewal
+
+
+def _store(store: LibraryStore, env_id: str, scenarios: Sequence[Scenario], proofs: dict[str, Proof]) -> None:
+    # Proofs first: of a scenario that a kill prevents, the next run writes both again.
+    store.replace_proofs(env_id, [proofs[one.id] for one in scenarios if one.id in proofs])
+    store.replace_scenarios(env_id, scenarios)
 
 
 def index_of(name: str, env_id: str) -> int | None:

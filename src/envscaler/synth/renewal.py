@@ -12,7 +12,8 @@ from envscaler.sandbox import CheckOutcome, Judge, Program, Sandbox
 from envscaler.scenario import Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import State
-from envscaler.synth.plan import Executed, difficulty, execute
+from envscaler.synth.difficulty import difficulty
+from envscaler.synth.plan import Executed, execute
 
 
 async def renewed(scenario: Scenario, skeleton: EnvSkeleton, sandbox: Sandbox, judge: Judge) -> Scenario | str:
@@ -42,13 +43,14 @@ async def renewed(scenario: Scenario, skeleton: EnvSkeleton, sandbox: Sandbox, j
     if isinstance(executed, str):
         return f"its solution no longer works: {executed}"
     others = [await _solves(scenario, other, skeleton, at_reset, sandbox, judge) for other in scenario.alternatives]
-    return fit.model_copy(
+    fit = fit.model_copy(
         update={
             "solution": executed.solution,
             "alternatives": tuple(other.solution for other in others if isinstance(other, Executed)),
-            "difficulty": difficulty(executed, skeleton, scenario.initial_state),
         }
     )
+    measured = await difficulty(fit, executed.final_state, executed.updates, skeleton, sandbox)
+    return fit.model_copy(update={"difficulty": measured})
 
 
 async def _at_reset(scenario: Scenario, skeleton: EnvSkeleton, sandbox: Sandbox) -> State:

@@ -53,9 +53,14 @@ class Funnel(Record):
     """Environments that have a program."""
     accepted: int = 0
     """Environments that passed the assessment."""
+    written: int = 0
+    """Scenarios that could be written."""
     scenarios: int = 0
+    """Those that were kept."""
     solved: int = 0
-    """Scenarios with a recorded solution."""
+    """Kept ones with a recorded solution."""
+    proved: int = 0
+    """Kept ones whose proof reaches what was asked for."""
 
 
 class SynthReport(Record):
@@ -117,6 +122,10 @@ class ScenariosMade(Record):
     present: int
     made: int
     solved: int
+    proved: int = 0
+    """Those among the present ones whose proof reaches what was asked for."""
+    unproved: int = 0
+    """Those that were written now and do not reach it."""
     renewed: int = 0
     """Those that had been made for another version of the program and do the same in this one."""
     stale: int = 0

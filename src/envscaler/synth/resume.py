@@ -70,10 +70,17 @@ class Unit(Record):
     scenarios_tried: int = 0
     scenarios: int = 0
     solved: int = 0
+    proved: int = 0
+    """Those among the scenarios whose proof reaches what was asked for."""
     dropped_tools: tuple[str, ...] = ()
     dropped_scenarios: tuple[str, ...] = ()
-    unsolved: tuple[str, ...] = ()
-    """Why a scenario has no solution."""
+    """Why a scenario could not be written."""
+    proved_by: str | None = None
+    """Key of what scenarios had to reach."""
+    unproved: tuple[str, ...] = ()
+    """Why a scenario that was written does not reach it."""
+    rejected: int = 0
+    """Those of them that were not kept."""
     use: dict[str, ModelUse] = {}
     """Use of the replies of all stages after discovery."""
 
@@ -112,6 +119,16 @@ class Keys:
         """Key of the settings of an assessment."""
         settings = self._settings
         return digest([settings.rounds, settings.threshold, settings.by, self._asked(ASSESSING)])
+
+    def proving(self) -> str:
+        """Key of what scenarios have to reach."""
+        settings = self._settings
+        thresholds = settings.thresholds.model_dump(mode="json")
+        return digest([thresholds, settings.keep_unproved, settings.solver_runs, settings.attempts])
+
+    def begun(self, unit: str) -> str:
+        """Key of what is to be recorded of an environment, put before the environment is written."""
+        return f"begun:{unit}"
 
     def command(self) -> str:
         """Key of what library.json says of the command."""

@@ -296,6 +296,7 @@ class _Run:
                     skeleton.model_copy(update={"origin": origin}),
                     self.store.read_assessment(env_id),
                     list(self.store.scenarios(env_id)),
+                    list(self.store.proofs(env_id)),
                 )
 
     def _write_index(self) -> None:

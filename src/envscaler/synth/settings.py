@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from envscaler.assessment import Threshold
+from envscaler.evidence import Thresholds
 from envscaler.record import Record
 
 Stage = Literal["discover", "design", "program", "assess", "scenarios"]
@@ -58,7 +59,14 @@ class SynthSettings(Record):
     scenarios: int = Field(default=3, ge=0)
     """Scenarios asked for in each environment."""
     min_state_distance: float = Field(default=0.02, ge=0.0, le=1.0)
-    """Share of values in which the initial states of an environment differ at least."""
+    """Share of values in which the initial states of an environment differ at least, ids aside."""
+    thresholds: Thresholds = Thresholds()
+    """What the proof of a scenario has to reach."""
+    keep_unproved: bool = False
+    """Keep scenarios whose proof does not reach the thresholds; else they are dropped."""
+    solver_runs: int | None = Field(default=None, ge=0)
+    """How often the builder's model plays each task, to find solutions and false positives beside the writer's plan;
+    None: twice. The embedded offline model plays none: it could only repeat its plan."""
 
     concurrency: int = Field(default=32, ge=1)
     """Tasks looked at side by side. Has no influence on what is made."""

@@ -18,8 +18,9 @@ from envscaler.roles import role as roles
 from envscaler.roles import types as t
 from envscaler.sandbox import Judge, Program, Sandbox
 from envscaler.skeleton import Entity, EnvSkeleton, Rule
-from envscaler.state import JsonValue, State, canonical, digest, encode, escape
+from envscaler.state import State, canonical, digest
 from envscaler.synth.asking import Asking
+from envscaler.synth.distance import Shape
 
 MAX_SEED_TASKS = 5
 """Task texts that prompts show of an environment: more would cost tokens and tell little."""
@@ -119,26 +120,14 @@ async def _structure_fault(state: State, entities: Sequence[Entity], program: Pr
 
 
 def _likeness_fault(state: State, others: Sequence[State], min_distance: float) -> str | None:
-    own = digest(canonical(state))
+    own, own_shape = digest(canonical(state)), Shape(state)
     for index, other in enumerate(others):
         if digest(other) == own:
             return f"it equals state {index} of this environment; write another situation"
-        apart = distance(state, other)
-        if apart < min_distance:
-            return f"it differs from state {index} of this environment in {apart:.0%} of its values only"
+        there = Shape(other)
+        if own_shape.may_be_nearer(there, min_distance) and (apart := own_shape.distance(there)) < min_distance:
+            return (
+                f"it differs from state {index} of this environment in {apart:.0%} of its values only, ids aside; "
+                "write another situation, with other records and another number of them"
+            )
     return None
-
-
-def distance(left: State, right: State) -> float:
-    """Share of the values of two states, each with its place, that are not in both (Jaccard distance)."""
-    ours, theirs = set(_leaves(left, "")), set(_leaves(right, ""))
-    union = len(ours | theirs)
-    return 1.0 - len(ours & theirs) / union if union else 0.0
-
-
-def _leaves(value: JsonValue, place: str) -> list[tuple[str, bytes]]:
-    if isinstance(value, dict) and value:
-        return [leaf for key, part in value.items() for leaf in _leaves(part, f"{place}/{escape(key)}")]
-    if isinstance(value, list) and value:
-        return [leaf for index, part in enumerate(value) for leaf in _leaves(part, f"{place}/{index}")]
-    return [(place, encode(value))]

@@ -99,10 +99,12 @@ class Tally:
         self._counts["accepted"] += unit.assessed_by is not None
         self._counts["scenarios"] += unit.scenarios
         self._counts["solved"] += unit.solved
+        self._counts["proved"] += unit.proved
+        self._counts["written"] += unit.scenarios + unit.rejected
         for dropped in unit.dropped_scenarios:
             self.drop("scenarios", "scenario", dropped)
-        for reason in unit.unsolved:
-            self.drop("scenarios", "solution only", reason)
+        for reason in unit.unproved:
+            self.drop("scenarios", "scenario without proof", reason)
 
     def report(
         self, library: Path, *, problems: tuple[str, ...], spent: ModelUse, faults: Faults, output: Path | None = None

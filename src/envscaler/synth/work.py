@@ -12,19 +12,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from envscaler.agents import prompt_digest
 from envscaler.assessment import Assessment
 from envscaler.errors import ProgramError, ReplyError, SandboxError
+from envscaler.evidence import Proof, Thresholds
+from envscaler.roles.role import AGENT_TURN
 from envscaler.sandbox import Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvDescription, EnvSkeleton, ModelUse, Origin
 from envscaler.synth.asking import Asking, merged
 from envscaler.synth.assess import assess
 from envscaler.synth.design import design
+from envscaler.synth.finishing import Proved, shortfalls
 from envscaler.synth.programming import program
 from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.settings import Stage, SynthSettings
+from envscaler.synth.solving import SolverRuns
 from envscaler.synth.structures import signature_of
 
 if TYPE_CHECKING:
@@ -46,9 +51,12 @@ class Work:
     assessment_key: str
     """Key of the settings of the assessment."""
     skeleton: EnvSkeleton | None = None
-    """With `assessment` and `scenarios` what is in the library; None: it is to be made from the start."""
+    """With what follows what is in the library; None: it is to be made from the start."""
     assessment: Assessment | None = None
     scenarios: tuple[Scenario, ...] = ()
+    proofs: tuple[Proof, ...] = ()
+    proving_key: str | None = None
+    """Key of what scenarios have to reach."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,7 @@ class Made:
     assessment: Assessment | None = None
     """Also without `skeleton`: what an environment of the library failed."""
     scenarios: tuple[Scenario, ...] = ()
+    proofs: tuple[Proof, ...] = ()
     structure: str | None = None
     """Signature of the environment's structure."""
 
@@ -106,10 +115,15 @@ class _Making:
         self._asking = Asking(models, prompts, work.settings.attempts)
         self._seed = derived_seed(work.settings.seed, before.env_id)
         self._assessed_by = before.assessed_by if before.failed is None else None
-        self._scenarios_tried = before.scenarios_tried
+        # What did not reach something else has another chance.
+        again = bool(before.unproved) and before.proved_by != work.proving_key
+        self._scenarios_tried = 0 if again else before.scenarios_tried
         self._dropped_tools = before.dropped_tools
-        self._dropped_scenarios = list(before.dropped_scenarios)
+        self._dropped_scenarios = [] if again else list(before.dropped_scenarios)
+        self._unproved = [] if again else list(before.unproved)
+        self._rejected = 0 if again else before.rejected
         self._scenarios: tuple[Scenario, ...] | None = None
+        self._proofs = work.proofs
 
     async def carry_on(self) -> Made:
         work, settings = self._work, self._work.settings
@@ -139,7 +153,14 @@ class _Making:
         use = merged(skeleton.origin.use, self._asking.use)
         skeleton = skeleton.model_copy(update={"origin": skeleton.origin.model_copy(update={"use": use})})
         structure = signature_of(skeleton)
-        return Made(self.unit(), skeleton=skeleton, assessment=assessment, scenarios=scenarios, structure=structure)
+        return Made(
+            self.unit(),
+            skeleton=skeleton,
+            assessment=assessment,
+            scenarios=scenarios,
+            proofs=self._proofs,
+            structure=structure,
+        )
 
     async def _programmed(self) -> EnvSkeleton:
         work = self._work
@@ -168,18 +189,26 @@ class _Making:
     async def _written(self, skeleton: EnvSkeleton, there: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
         """The scenarios that are there, and those that were asked for and never tried."""
         settings = self._work.settings
+        runs = SolverRuns.of(self._models, settings.solver_runs)
         writer = ScenarioWriter(
             skeleton,
             seed=self._seed,
             asking=self._asking,
             sandbox=self._sandbox,
-            origin=origin(self._models, self._prompts, WRITING, skeleton.origin.language, settings.seed),
+            origin=writing_origin(self._models, self._prompts, skeleton.origin.language, settings.seed, runs),
             min_state_distance=settings.min_state_distance,
+            thresholds=settings.thresholds,
+            solver_runs=runs,
         )
         ids = {scenario.id for scenario in there}
         untried = range(self._scenarios_tried, settings.scenarios)
         outcomes = await writer.write([n for n in untried if scenario_id(skeleton.id, n) not in ids], there)
-        self._scenarios = (*there, *(outcome for outcome in outcomes if isinstance(outcome, Scenario)))
+        written = [outcome for outcome in outcomes if isinstance(outcome, Proved)]
+        kept = [one for one in written if one.accepted or settings.keep_unproved]
+        self._unproved += [one.reason for one in written if not one.accepted]
+        self._rejected += len(written) - len(kept)
+        self._scenarios = (*there, *(one.scenario for one in kept))
+        self._proofs = (*self._proofs, *(one.proof for one in kept))
         self._dropped_scenarios += [outcome for outcome in outcomes if isinstance(outcome, str)]
         self._scenarios_tried = max(self._scenarios_tried, settings.scenarios)
         return self._scenarios
@@ -197,14 +226,20 @@ class _Making:
             solved=sum(one.solution is not None for one in scenarios) if scenarios is not None else before.solved,
             dropped_tools=self._dropped_tools,
             dropped_scenarios=tuple(self._dropped_scenarios),
-            unsolved=tuple(
-                f"{one.id}: {reason}"
-                for one in scenarios or ()
-                for reason in one.origin.dropped
-                if one.solution is None and reason.startswith("solution")
-            ),
+            proved_by=self._work.proving_key if scenarios is not None else before.proved_by,
+            proved=proved(scenarios, self._proofs, self._work.settings.thresholds)
+            if scenarios is not None
+            else before.proved,
+            unproved=tuple(self._unproved),
+            rejected=self._rejected,
             use=merged(before.use, self._asking.whole_use),
         )
+
+
+def proved(scenarios: Iterable[Scenario], proofs: Iterable[Proof], thresholds: Thresholds) -> int:
+    """How many of the scenarios have a proof that reaches what is asked for."""
+    by_id = {proof.scenario_id: proof for proof in proofs}
+    return sum(one.id in by_id and not shortfalls(one, by_id[one.id], thresholds) for one in scenarios)
 
 
 def rejection(assessment: Assessment) -> str:
@@ -216,6 +251,19 @@ def rejection(assessment: Assessment) -> str:
     example = f"; for example {first.call.name}, {first.verdict}: {first.reason}" if first is not None else ""
     name = "pass" if assessment.by == "pass" else "not-fail"
     return f"{name} rate {rate:.2f} is below {assessment.threshold:.2f}{example}"
+
+
+def writing_origin(models: Models, prompts: Prompts, language: str, seed: int, runs: SolverRuns) -> Origin:
+    """Where scenarios come from: who wrote them, and who played them."""
+    made = origin(models, prompts, WRITING, language, seed)
+    if runs.agent is None:
+        return made
+    return made.model_copy(
+        update={
+            "models": {**made.models, "builder": runs.agent.model},
+            "prompts": {**made.prompts, AGENT_TURN.name: prompt_digest("non-conversation")},
+        }
+    )
 
 
 def origin(models: Models, prompts: Prompts, asked: Iterable[Role[Any]], language: str, seed: int) -> Origin:
