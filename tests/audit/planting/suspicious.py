@@ -1,0 +1,574 @@
+"""`sound`: checks, scenarios and environments that look wrong and are right, to count false alarms on hard cases."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from envscaler.scenario import Check, Scenario
+from envscaler.skeleton import EnvSkeleton
+
+from .bench import Bench
+from .check_code import function, row, rows, shuffled
+from .grounds import Aim, Ground, grounds, varied
+from .methods import Method, with_line, with_source
+from .scenario_faults import literal, update_places
+from .variant_faults import shifted, swapped
+
+
+@dataclass(frozen=True)
+class Suspicious:
+    """A sound environment with a sound scenario, one thing in which looks like a fault."""
+
+    looks_like: str
+    """The kind that a careless audit reports."""
+    skeleton: EnvSkeleton
+    scenario: Scenario
+    place: str
+    """As with a planted fault."""
+    note: str
+    """Why it is right."""
+
+
+Soundly = Callable[[Ground, Bench, Random], Suspicious | None]
+
+_WAYS: list[Soundly] = []
+
+
+def sound(seed: int = 1, per_way: int = 3) -> list[Suspicious]:
+    """The hard sound ones, drawn from a seed: so many of each way, each from another scenario."""
+    found = []
+    with Bench() as bench:
+        for index, way in enumerate(_WAYS):
+            draw = Random(f"{seed}:{index}")
+            made: list[Suspicious] = []
+            for ground in draw.sample(grounds(), len(grounds())):
+                one = way(ground, bench, draw)
+                if one is not None:
+                    made.append(one)
+                if len(made) == per_way:
+                    break
+            found += made
+    return found
+
+
+# -- checks of a change --
+
+_Words = dict[str, object]
+
+
+def _unique_name(ground: Ground, aim: Aim) -> tuple[str, str] | None:
+    """A field by which the record can be told from all others, and its value."""
+    label = ground.label(aim.container, aim.key)
+    fields = [name for name, value in ground.final[aim.container].get(aim.key, {}).items() if value == label]
+    if label is None or not fields:
+        return None
+    twins = [record for record in ground.initial[aim.container].values() if record.get(fields[0]) == label]
+    return (fields[0], label) if len(twins) == 1 else None
+
+
+def _change(looks_like: str, note: str, body: str, *types: type, before: str = "") -> None:
+    """Registers another way to write the check of a changed field."""
+
+    def way(ground: Ground, bench: Bench, draw: Random) -> Suspicious | None:
+        for aim in shuffled(ground.aims_of("changed", *types), draw):
+            name = _unique_name(ground, aim) or (("", "") if "{label" not in body else None)
+            if name is None or aim.after is None or isinstance(aim.after, bool) or aim.before is None:
+                continue
+            words: _Words = {**vars(aim), "row": row(aim), "rows": rows(aim), "name": name[0], "label": name[1]}
+            if "fromisoformat" in body and not _is_date(aim.after):
+                continue
+            scenario = ground.with_check(aim.check, function(body.format(**words), before=before))
+            return Suspicious(looks_like, ground.skeleton, scenario, ground.check(aim).description, note)
+        return None
+
+    _WAYS.append(way)
+
+
+def _is_date(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 10 and value[4] == value[7] == "-"
+
+
+_change(
+    "vacuous",
+    "`all()` over records that must be there.",
+    """
+        found = [r for r in {rows}.values() if r.get("{name}") == {label!r}]
+        if not found:
+            return False
+        return all(r.get("{field}") == {after!r} for r in found)
+    """,
+)
+_change(
+    "vacuous",
+    "The loop ends with no, not with yes.",
+    """
+        for record in {rows}.values():
+            if record.get("{name}") == {label!r}:
+                return record.get("{field}") == {after!r}
+        return False
+    """,
+)
+_change(
+    "raises",
+    "Indexes only what it has looked for.",
+    """
+        if "{key}" not in final_state["{container}"]:
+            return False
+        return final_state["{container}"]["{key}"]["{field}"] == {after!r}
+    """,
+)
+_change(
+    "raises",
+    "What could raise is caught, and means no.",
+    """
+        try:
+            return final_state["{container}"]["{key}"]["{field}"] == {after!r}
+        except KeyError:
+            return False
+    """,
+)
+_change(
+    "mutates",
+    "Changes a copy only.",
+    """
+        record = dict({row})
+        record.pop("updated_at", None)
+        record["checked"] = True
+        return record.get("{field}") == {after!r}
+    """,
+)
+_change(
+    "mutates",
+    "Works on a deep copy.",
+    """
+        state = copy.deepcopy(final_state)
+        record = state.get("{container}", {{}}).pop("{key}", None)
+        return record is not None and record["{field}"] == {after!r}
+    """,
+    before="import copy\n\n\n",
+)
+_change(
+    "mutates",
+    "Sorts a list of its own.",
+    """
+        keys = list({rows})
+        keys.sort()
+        return any(key == "{key}" and {rows}[key].get("{field}") == {after!r} for key in keys)
+    """,
+)
+_change(
+    "not_bool",
+    "`bool()` makes a truth value of what `and` gives.",
+    """
+        record = {rows}.get("{key}")
+        return bool(record and record.get("{field}") == {after!r})
+    """,
+)
+_change(
+    "substring",
+    "Membership in a tuple of whole values.",
+    'return {row}.get("{field}") in ({after!r},)',
+    str,
+)
+_change(
+    "substring",
+    "The pattern has to fit the whole value.",
+    'return re.fullmatch(re.escape({after!r}), str({row}.get("{field}"))) is not None',
+    str,
+    before="import re\n\n\n",
+)
+_change(
+    "substring",
+    "Case and blanks at the ends do not matter, all letters do.",
+    'return str({row}.get("{field}", "")).strip().casefold() == {after!r}.casefold()',
+    str,
+)
+_change(
+    "false_positive",
+    "The tolerance is that of a rounded amount.",
+    """
+        value = {row}.get("{field}")
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        return abs(value - {after!r}) < 0.01
+    """,
+    int,
+    float,
+)
+_change(
+    "false_positive",
+    "Asks for the difference, and so for one value.",
+    """
+        before = initial_state["{container}"]["{key}"]["{field}"]
+        after = {row}.get("{field}")
+        if not isinstance(after, (int, float)):
+            return False
+        return round(after - before, 2) == round({after!r} - {before!r}, 2)
+    """,
+    int,
+    float,
+)
+_change(
+    "order_or_clock",
+    "Counts days between two written dates and asks no clock.",
+    """
+        value = {row}.get("{field}")
+        try:
+            days = (datetime.date.fromisoformat(value) - datetime.date.fromisoformat({before!r})).days
+        except (TypeError, ValueError):
+            return False
+        return days == (datetime.date.fromisoformat({after!r}) - datetime.date.fromisoformat({before!r})).days
+    """,
+    str,
+    before="import datetime\n\n\n",
+)
+_change(
+    "nondeterministic",
+    "The generator has a fixed seed, and the order that it gives does not matter.",
+    """
+        keys = sorted({rows})
+        random.Random(7).shuffle(keys)
+        return any(key == "{key}" and {rows}[key].get("{field}") == {after!r} for key in keys)
+    """,
+    before="import random\n\n\n",
+)
+_change(
+    "nondeterministic",
+    "The order of the set does not matter.",
+    """
+        values = {{r.get("{field}") for k, r in {rows}.items() if k == "{key}"}}
+        return values == {{{after!r}}}
+    """,
+)
+_change(
+    "tautology",
+    "Has a constant in every branch, and branches on the state.",
+    """
+        record = {row}
+        done = False
+        if record.get("{field}") == {after!r}:
+            done = True
+        if done:
+            return True
+        else:
+            return False
+    """,
+)
+_change(
+    "created_ids",
+    "The id was there before the episode.",
+    """
+        record_id = "{key}"
+        assert record_id in initial_state["{container}"]
+        return {rows}.get(record_id, {{}}).get("{field}") == {after!r}
+    """,
+)
+_change(
+    "never_true",
+    "A helper of its own does the comparison.",
+    """
+        def value_of(record, field, default=None):
+            return record[field] if record and field in record else default
+
+        return value_of({rows}.get("{key}"), "{field}") == {after!r}
+    """,
+)
+
+
+# -- checks of a new record --
+
+
+def _creation(looks_like: str, note: str, body: str) -> None:
+    """Registers one more check about a record that is added, beside the sound one."""
+
+    def way(ground: Ground, bench: Bench, draw: Random) -> Suspicious | None:
+        for aim in shuffled(ground.aims_of("added"), draw):
+            count = sum(place[0] == aim.container for place in ground.created)
+            names = [n for n, v in aim.after.items() if v is not None and n != ground.entities[aim.container].key]
+            lost = any(a.kind == "removed" and a.container == aim.container for a in ground.aims)
+            if lost or not names:
+                continue
+            words: _Words = {
+                **vars(aim),
+                "rows": rows(aim),
+                "count": count,
+                "all": {name: aim.after[name] for name in names},
+                "wanted": {name: aim.after[name] for name in names[:2]},
+            }
+            sentence = f"Has the new one of the {aim.container.replace('_', ' ')} been added?"
+            check = Check(description=sentence, source=function(body.format(**words)), kind="goal")
+            scenario = ground.with_checks(*ground.scenario.checks, check)
+            return Suspicious(looks_like, ground.skeleton, scenario, sentence, note)
+        return None
+
+    _WAYS.append(way)
+
+
+_creation(
+    "false_positive",
+    "Counts, and another check looks at the values.",
+    'return len({rows}) == len(initial_state.get("{container}", {{}})) + {count}',
+)
+_creation(
+    "created_ids",
+    "Finds the new record by what is in it.",
+    """
+        known = set(initial_state["{container}"])
+        wanted = {wanted!r}
+        new = [r for key, r in {rows}.items() if key not in known]
+        return any(all(r.get(name) == value for name, value in wanted.items()) for r in new)
+    """,
+)
+_creation(
+    "whole_state",
+    "Compares all that the task says of one record, not a container.",
+    """
+        wanted = {all!r}
+        return any(
+            {{name: r.get(name) for name in wanted}} == wanted
+            for key, r in {rows}.items()
+            if key not in initial_state["{container}"]
+        )
+    """,
+)
+_creation(
+    "raises",
+    "`max` and `next` have defaults.",
+    """
+        newest = max((key for key in {rows} if key not in initial_state["{container}"]), default=None)
+        if newest is None:
+            return False
+        wanted = {wanted!r}
+        found = next((r for k, r in {rows}.items() if k not in initial_state["{container}"]
+                      and all(r.get(n) == v for n, v in wanted.items())), None)
+        return found is not None
+    """,
+)
+
+
+# -- a part of a text that is all that the task asks for --
+
+
+def _mention(ground: Ground, bench: Bench, draw: Random) -> Suspicious | None:
+    for place, check in enumerate(ground.scenario.checks):
+        for found in re.finditer(r"str\(row\.get\('(\w+)'\)\)\.strip\(\)\.casefold\(\) == ('[^']*')", check.source):
+            field, value = found[1].replace("_", " "), found[2].strip("'")
+            if value not in ground.scenario.task.casefold():
+                continue
+            test = f"{found[2]} in str(row.get('{found[1]}')).casefold()"
+            sentence = f'{check.description.rstrip("?")}, where the {field} mentions "{value}"?'
+            scenario = ground.with_check(place, check.source.replace(found[0], test), sentence)
+            task = f'{ground.scenario.task} Word the {field} as you like, as long as it mentions "{value}".'
+            note = "The task asks for no more than that the text mentions it."
+            return Suspicious("substring", ground.skeleton, varied(scenario, task=task), sentence, note)
+    return None
+
+
+_WAYS.append(_mention)
+
+
+# -- guards --
+
+
+def _guard(looks_like: str, note: str, body: str) -> None:
+    """Registers one more guard, of a record that stays as it was."""
+
+    def way(ground: Ground, bench: Bench, draw: Random) -> Suspicious | None:
+        places = [place for place in ground.untouched() if ground.label(*place) is not None]
+        container, key = draw.choice(places)
+        record = ground.initial[container][key]
+        name = next(name for name, value in record.items() if value == ground.label(container, key))
+        words: _Words = {"container": container, "key": key, "name": name, "label": record[name], "record": record}
+        sentence = f"Has {record[name]} stayed as it was? ({key})"
+        check = Check(description=sentence, source=function(body.format(**words)), kind="guard")
+        scenario = ground.with_checks(*ground.scenario.checks, check)
+        return Suspicious(looks_like, ground.skeleton, scenario, sentence, note)
+
+    _WAYS.append(way)
+
+
+_guard(
+    "true_at_reset",
+    "It is a guard, and guards hold at reset.",
+    """
+        record = final_state.get("{container}", {{}}).get("{key}")
+        return record is not None and record.get("{name}") == {label!r}
+    """,
+)
+_guard(
+    "whole_state",
+    "Compares one record that must not change.",
+    'return final_state.get("{container}", {{}}).get("{key}") == initial_state["{container}"]["{key}"]',
+)
+# -- scenarios --
+
+
+def _scenario(looks_like: str, note: str) -> Callable[[Callable[[Ground, Bench, Random], Scenario | None]], None]:
+    def registered(change: Callable[[Ground, Bench, Random], Scenario | None]) -> None:
+        def way(ground: Ground, bench: Bench, draw: Random) -> Suspicious | None:
+            scenario = change(ground, bench, draw)
+            return None if scenario is None else Suspicious(looks_like, ground.skeleton, scenario, "", note)
+
+        _WAYS.append(way)
+
+    return registered
+
+
+@_scenario("leaks_tool_name", "The word with underscores is no tool.")
+def _underscores(ground: Ground, bench: Bench, draw: Random) -> Scenario | None:
+    return varied(ground.scenario, task=f"{ground.scenario.task} (Asked for by the team after_hours_desk.)")
+
+
+@_scenario("leaks_id", "What looks like an id is the number of a letter.")
+def _letter_number(ground: Ground, bench: Bench, draw: Random) -> Scenario | None:
+    return varied(ground.scenario, task=f"{ground.scenario.task} Our letter about this is ZQ-7402.")
+
+
+@_scenario("leaks_tool_name", "The task uses the words of the tool, as anybody would.")
+def _plain_words(ground: Ground, bench: Bench, draw: Random) -> Scenario | None:
+    words = ground.solution[update_places(ground)[0]].name.replace("_", " ")
+    return varied(ground.scenario, task=f"{ground.scenario.task} I do not know whether you call that {words}.")
+
+
+@_scenario("solution_fails", "The solution has the same updates in another order, which is as right.")
+def _another_order(ground: Ground, bench: Bench, draw: Random) -> Scenario | None:
+    ways = swapped(ground.scenario.id)
+    return varied(ground.scenario, solution=tuple(draw.choice(ways))) if ways else None
+
+
+@_scenario("solution_fails", "The solution looks something up that it does not need.")
+def _looks_twice(ground: Ground, bench: Bench, draw: Random) -> Scenario | None:
+    first = ground.solution[0]
+    tool = ground.skeleton.tool(first.name)
+    if tool is None or tool.effect == "update":
+        return None
+    return varied(ground.scenario, solution=(first, *shifted(ground.solution, 1)))
+
+
+@_scenario("solution_fails", "The solution has literal values and no bindings.")
+def _literal_values(ground: Ground, bench: Bench, draw: Random) -> Scenario | None:
+    calls = [literal(ground, place) for place in range(len(ground.solution))]
+    return varied(ground.scenario, solution=tuple(calls))
+
+
+@_scenario("state_type", "A whole number is a number.")
+def _whole_number(ground: Ground, bench: Bench, draw: Random) -> Scenario | None:
+    state = copy.deepcopy(ground.scenario.initial_state)
+    for container, key in ground.untouched():
+        for attribute in ground.entities[container].attributes:
+            value = state[container][key].get(attribute.name)
+            if attribute.type == "float" and isinstance(value, float) and value.is_integer():
+                state[container][key][attribute.name] = int(value)
+                return ground.with_state(state)
+    return None
+
+
+@_scenario("state_reference", "A reference may be missing where its type says so.")
+def _no_reference(ground: Ground, bench: Bench, draw: Random) -> Scenario | None:
+    for container, key in ground.untouched():
+        record = ground.initial[container][key]
+        for attribute in ground.entities[container].attributes:
+            if attribute.references and "None" in attribute.type and record.get(attribute.name) is None:
+                return ground.scenario
+    return None
+
+
+# -- environments --
+
+
+def _environment(looks_like: str, effect: str, note: str) -> Callable[[Callable[[Method], EnvSkeleton | None]], None]:
+    def registered(change: Callable[[Method], EnvSkeleton | None]) -> None:
+        def way(ground: Ground, bench: Bench, draw: Random) -> Suspicious | None:
+            names = {call.name for call in ground.solution}
+            tools = [tool for tool in ground.skeleton.tools if tool.effect == effect and tool.name in names]
+            for tool in draw.sample(tools, len(tools)):
+                skeleton = change(Method(ground.skeleton, tool))
+                if skeleton is not None:
+                    scenario = varied(ground.scenario, env_digest=skeleton.digest)
+                    return Suspicious(looks_like, skeleton, scenario, tool.name, note)
+            return None
+
+        _WAYS.append(way)
+
+    return registered
+
+
+@_environment("query_writes", "query", "The query works on a copy.")
+def _sorts_a_copy(method: Method) -> EnvSkeleton | None:
+    entity = next((e for e in method.skeleton.entities if e.container is not None), None)
+    if entity is None:
+        return None
+    return method.edited(
+        method.end,
+        method.end,
+        f"shown = copy.deepcopy(self.{entity.container})",
+        "for record in shown.values():",
+        '    record["shown"] = True',
+        "shown.clear()",
+    )
+
+
+@_environment("query_writes", "query", "What the query writes to is gone when it returns.")
+def _local_cache(method: Method) -> EnvSkeleton | None:
+    return method.edited(method.start, method.start, "seen: dict[str, int] = {}", 'seen["calls"] = 1')
+
+
+@_environment("failure_writes", "update", "What was written before a refusal is taken back.")
+def _takes_back(method: Method) -> EnvSkeleton | None:
+    if not method.refusals:
+        return None
+    entity = next((e for e in method.skeleton.entities if e.container is None), None)
+    counters = [a.name for a in entity.attributes if a.type == "int"] if entity is not None else []
+    if not counters:
+        return None
+    lines = list(method.lines)
+    for refusal in method.refusals[::-1]:
+        lines.insert(refusal.last - 1, f"        self.{counters[0]} -= 1")
+    last = max(index for index, line in enumerate(lines) if line.strip() == f"self.{counters[0]} -= 1")
+    lines.insert(last + 2, f"    self.{counters[0]} -= 1")
+    lines.insert(method.start, f"    self.{counters[0]} += 1")
+    return method.replaced(lines)
+
+
+@_environment("program_nondeterministic", "update", "The random numbers are those of the environment's own seed.")
+def _draws(method: Method) -> EnvSkeleton | None:
+    skeleton = method.edited(method.start, method.start, "ticket = uuid.uuid4().hex", "assert len(ticket) == 32")
+    return with_source(skeleton, f"import uuid\n{skeleton.source}")
+
+
+@_environment("program_nondeterministic", "query", "The module's constant is read and never written.")
+def _constant(method: Method) -> EnvSkeleton | None:
+    skeleton = method.edited(method.start, method.start, "assert _LIMITS[0] < _LIMITS[-1]")
+    name = skeleton.class_name
+    return with_source(skeleton, skeleton.source.replace(f"class {name}:", f"_LIMITS = [1, 500]\n\n\nclass {name}:", 1))
+
+
+@_environment("state_not_json", "update", "A set becomes a list, as every state is made JSON.")
+def _set_in_state(method: Method) -> EnvSkeleton | None:
+    source = with_line(method.skeleton, 'self.flags = set(state.get("flags", ["open"]))')
+    return with_source(method.skeleton, source)
+
+
+@_environment("schema_differs", "update", "Only the order and the descriptions are others.")
+def _described_otherwise(method: Method) -> EnvSkeleton | None:
+    parameters = copy.deepcopy(method.tool.parameters)
+    named = list(parameters["properties"].items())[::-1]
+    parameters["properties"] = {name: {**schema, "description": f"The {name}."} for name, schema in named}
+    parameters["required"] = list(parameters.get("required", ()))[::-1]
+    changed = varied(method.tool, parameters=parameters)
+    tools = tuple(changed if tool.name == changed.name else tool for tool in method.skeleton.tools)
+    return varied(method.skeleton, tools=tools)
+
+
+@_environment("unreachable_tool", "update", "The additional test never refuses.")
+def _idle_test(method: Method) -> EnvSkeleton | None:
+    return method.edited(
+        method.start,
+        method.start,
+        "if self.current_time is None:",
+        '    return {"success": False, "error": "The clock is not set"}',
+    )
