@@ -198,6 +198,8 @@ AuditKind = Literal[
     "query_writes",
     "failure_writes",
     "program_nondeterministic",
+    "reset_incomplete",
+    "unbounded",
 ]
 """What can be wrong, the worst of each kind of thing first."""
 
@@ -205,6 +207,7 @@ SEVERITY: dict[str, int] = {
     **dict.fromkeys(("does_not_build", "solution_fails", "false_positive", "solved_at_reset", "never_true"), 0),
     **dict.fromkeys(("always_true", "tautology", "raises", "not_bool", "nondeterministic", "mutates"), 1),
     **dict.fromkeys(("program_nondeterministic", "state_not_json", "query_writes", "failure_writes"), 1),
+    **dict.fromkeys(("reset_incomplete", "unbounded"), 1),
     **dict.fromkeys(("true_at_reset", "vacuous", "substring", "created_ids", "hidden_requirement", "whole_state"), 2),
     **dict.fromkeys(("weak_checks", "missing_guard", "variant_fails", "order_or_clock"), 2),
     **dict.fromkeys(("state_type", "state_enum", "state_reference", "state_rule"), 2),

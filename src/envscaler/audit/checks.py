@@ -23,10 +23,12 @@ from envscaler.proof.playing import Played
 from envscaler.proof.sameness import Sameness, created_keys
 from envscaler.sandbox import CheckOutcome, Judge
 from envscaler.scenario import Check, Scenario
-from envscaler.state import JsonValue, diff, edits_of, tokens
+from envscaler.state import JsonValue, diff, edits_of
 
 _BASES = 3
 """States that a check accepts from which contradictions are made."""
+_RECORDS = 6
+"""Records at most that one check may look at for its contradictions to be made from a solved state."""
 _DISTURBED = 120
 """Disturbed states on which a check that always holds would hold."""
 _TIMELY = re.compile(
@@ -116,6 +118,9 @@ class CheckAudit:
                 yield ([[name], {} if isinstance(value, dict) else []],)
             yield ([[name]],)
         yield tuple([[name]] for name in state)
+        for container, ids in self._fields.containers.items():
+            # Guards that allow some records more hold of one more.
+            yield tuple([[container, f"{ids[0]}-{number}"], state[container][ids[0]]] for number in range(20))
         edits = [mutant.edits for mutant in Mutants(state, state, self._fields, Sameness(state)).too_much()]
         yield from edits[:_DISTURBED]
 
@@ -133,27 +138,24 @@ class CheckAudit:
         if reading.verdicts == {True} or (reset.value is True and not reading.reads_state):
             found.append(self._finding(check, "tautology", "it returns True whatever the state is"))
             return found
+        search = Search(self._played.reset, self._played.clock, self._fields, reading, mentioned)
+        candidates = search.candidates()
+        rows = await self._edited([check.source], [candidate.edits for candidate in candidates])
+        accepted = [one for one, row in zip(candidates, rows, strict=True) if row[0].value is True]
         values = [outcome.value for outcome in disturbed]
-        if reset.value is True and (solved is None or solved.value is True) and values and all(values):
-            says = f"it holds at reset and on all of {len(values)} disturbed states, the empty one among them"
-            found.append(self._finding(check, "always_true", says))
-            return found
+        if reset.value is True and (solved is None or solved.value is True):
+            tried = [*values, *(row[0].value for row in rows)]
+            if all(tried):
+                says = f"it holds at reset and on all of {len(tried)} disturbed states, the empty one among them"
+                found.append(self._finding(check, "always_true", says))
+                return found
         if reset.value is True and check.kind != "guard":
-            says = "it holds before anything is done"
-            found.append(self._finding(check, "true_at_reset", says, state=[]))
-        candidates: list[Candidate] = []
-        accepted: list[Candidate] = []
-        if reset.value is False:
-            search = Search(self._played.reset, self._played.clock, self._fields, reading, mentioned)
-            candidates = search.candidates()
-            rows = await self._edited([check.source], [candidate.edits for candidate in candidates])
-            accepted = [one for one, row in zip(candidates, rows, strict=True) if row[0].value is True]
+            found.append(self._finding(check, "true_at_reset", "it holds before anything is done", state=[]))
         found += self._never(check, reading, reset, solved, accepted, candidates, values)
         found += self._read_off(check, reading)
-        bases = [
-            *self._own_bases(reset, solved, mentioned),
-            *(await self._smallest(check, accepted)),
-        ]
+        bases = await self._own_bases(check, reset, solved, mentioned)
+        if reset.value is False:
+            bases += await self._smallest(check, accepted)
         contradictions = Contradictions(self._played.reset, self._fields, reading, mentioned)
         made = [one for base in bases for one in contradictions.of(base)]
         if check.kind != "guard":
@@ -169,7 +171,6 @@ class CheckAudit:
             ("after the solution", seen.solved, seen.solved_again, seen.solved_later),
         )
         told: set[str] = set()
-        told_of = self._scenario.task
         for when, outcomes, again, later in moments:
             if outcomes is None or again is None or later is None:
                 continue
@@ -219,14 +220,33 @@ class CheckAudit:
 
     # -- states that it accepts -----------------------------------------------------------------------------
 
-    def _own_bases(self, reset: CheckOutcome, solved: CheckOutcome | None, mentioned: Mentions) -> Iterator[Base]:
-        state = self._played.reset
+    async def _own_bases(
+        self, check: Check, reset: CheckOutcome, solved: CheckOutcome | None, mentioned: Mentions
+    ) -> list[Base]:
+        """The states that an episode begins and ends with, where the check accepts them."""
         if solved is not None and solved.value is True and self._changes:
-            records = {tuple(tokens(change.pointer)[:2]) for change in self._changes}
-            own = tuple((path[0], path[1]) for path in sorted(records) if len(path) == 2)
-            yield Base(tuple(edits_of(self._changes)), "solved", own)
-        elif reset.value is True:
-            yield Base((), "reset", tuple(dict.fromkeys(named_records(mentioned, state))))
+            base = await self._solved_base(check)
+            return [base] if base is not None else []
+        if reset.value is True:
+            records = tuple(dict.fromkeys(named_records(mentioned, self._played.reset)))
+            return [Base((), "reset", records)]
+        return []
+
+    async def _solved_base(self, check: Check) -> Base | None:
+        """The solved state as far as the check looks at it: the changes of those records without which it says no."""
+        by_record: dict[tuple[str, ...], list[Edit]] = {}
+        for change in edits_of(self._changes):
+            by_record.setdefault(tuple(map(str, change[0][:2])), []).append(change)
+        every = [change for changes in by_record.values() for change in changes]
+        without = [[change for change in every if change not in changes] for changes in by_record.values()]
+        rows = await self._edited([check.source], without)
+        needed = [record for record, row in zip(by_record, rows, strict=True) if row[0].value is not True]
+        if not needed or len(needed) > _RECORDS:
+            return None
+        edits = [change for record in needed for change in by_record[record]]
+        (alone,) = await self._edited([check.source], [edits])
+        records = tuple((record[0], record[1]) for record in needed if len(record) == 2)
+        return Base(tuple(edits if alone[0].value is True else every), "solved", records)
 
     async def _smallest(self, check: Check, accepted: Sequence[Candidate]) -> list[Base]:
         """Of the candidates that were accepted the smallest of each way, without the edits that they do not need."""

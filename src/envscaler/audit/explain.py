@@ -19,6 +19,7 @@ from envscaler.audit.explain_records import (
     CheckOutline,
     CheckReading,
     EpisodeReading,
+    FoundIn,
     Place,
     PlaceChange,
     Remedy,
@@ -311,8 +312,7 @@ class _Explainer:
         held = [one.value for one in said]
         found = None
         if not outline.holds:
-            solved = self._model.solved if self._model is not None else None
-            found = await find_remedy(reader, final, reset=episode.reset, solved=solved, touched=self._touched)
+            found = await find_remedy(reader, final, self._examples(held), self._touched)
         base = remedied(final, found.changes) if found is not None else final
         read = await reader.places(base)
         relevant = await self._relevant(check, found) if not outline.holds else ()
@@ -344,6 +344,17 @@ class _Explainer:
             else None,
             fault=fault,
         )
+
+    def _examples(self, held: Sequence[bool | None]) -> list[tuple[FoundIn, State]]:
+        """States to take values from: what the solution leaves comes first, because it is right in all the rest."""
+        states: list[tuple[FoundIn, State]] = []
+        if self._model is not None:
+            states.append(("solution", self._model.solved))
+        states.append(("reset", self._episode.reset))
+        last = max((place for place, holds in enumerate(held) if place and holds), default=0)
+        if last:
+            states.append(("episode", self._episode.moments[last].state))
+        return states
 
     async def _wanted(self, reader: Reader) -> list[str]:
         """Changed places whose value another check asks for: with the one at reset some check would not hold."""
@@ -442,7 +453,8 @@ async def _pruned(reader: Reader, final: State, found: Found, read: Reading) -> 
     for change in found.changes:
         inside = [place[len(change.pointer) :] for place in read.leaves if place.startswith(f"{change.pointer}/")]
         mattering = {tokens(place)[0] for place in inside}
-        if change.kind == "added" and isinstance(change.after, dict) and mattering:
+        is_new = change.kind == "added" and not value_at(reader.reset, change.pointer)[0]
+        if is_new and isinstance(change.after, dict) and mattering:
             after = {name: value for name, value in change.after.items() if name in mattering}
             changes.append(change.model_copy(update={"after": after}))
         else:

@@ -19,6 +19,11 @@ FaultKind = Literal[
 """
 
 
+FoundIn = Literal["solution", "reset", "episode", "text"]
+"""Where values that would satisfy a check come from: the state that the recorded solution leaves, the state at reset,
+a moment of the episode at which the check held, or the text of the check."""
+
+
 class CallMade(Record):
     """A tool call of the episode."""
 
@@ -100,9 +105,7 @@ class Remedy(Record):
     """A smallest set of changes found under which a check would hold of the final state."""
 
     changes: tuple[Change, ...]
-    found_in: Literal["solution", "reset", "text"]
-    """Where the values come from: the state that the recorded solution leaves, the state at reset, or the text of the
-    check."""
+    found_in: FoundIn
     calls: tuple[SolutionStep, ...] = ()
     """Calls of the recorded solution that make these changes."""
 

@@ -1,7 +1,7 @@
 """`find_remedy`: what would have to be otherwise in a final state for a check to hold of it.
 
-Candidate values come from the state that the recorded solution leaves, from the state at reset and from the text of the
-check, in this order; a change counts only where the check was seen to hold with it. Which call would make it is not
+Candidate values come from other states of the scenario and, where these have none, from the text of the check; a change
+counts only where the check was seen to hold with it. Which call would make it is not
 this module's business.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import combinations, islice
-from typing import Literal
 
+from envscaler.audit.explain_records import FoundIn
 from envscaler.audit.reading import Reader
 from envscaler.audit.reading_places import (
     changes_between,
@@ -39,24 +39,20 @@ class Found:
     """A smallest set of changes that was found."""
 
     changes: tuple[Change, ...]
-    found_in: Literal["solution", "reset", "text"]
+    found_in: FoundIn
 
 
 async def find_remedy(
-    reader: Reader, final: State, *, reset: State, solved: State | None, touched: Sequence[str]
+    reader: Reader, final: State, states: Sequence[tuple[FoundIn, State]], touched: Sequence[str]
 ) -> Found | None:
     """A smallest set of changes found under which the check holds of the final state.
 
     Where there is one, it leaves what the other checks say as it is.
 
     Args:
-        solved: the state that the recorded solution leaves, ids of created records as in `final`.
+        states: to take values from; of equally small remedies that of an earlier one is taken.
         touched: places that the episode changed; of equal remedies the one at such a place is taken.
     """
-    states: list[tuple[Literal["solution", "reset"], State]] = [("reset", reset)]
-    if solved is not None:
-        # It leaves what is right as it is, where the state at reset would take it back as well.
-        states.insert(0, ("solution", solved))
     for asked in (reader, reader.alone()):
         best: Found | None = None
         for found_in, state in states:

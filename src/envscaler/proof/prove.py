@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from envscaler.editing import Edit
+from envscaler.errors import ProgramError
 from envscaler.evidence import CheckFault, Probe, Proof
 from envscaler.proof.fields import Fields
 from envscaler.proof.mutants import Mutant, Mutants
@@ -44,16 +45,28 @@ def solution_digest(scenario: Scenario) -> str:
 
 
 async def prove(skeleton: EnvSkeleton, scenario: Scenario, sandbox: Sandbox, judge: Judge) -> Proof:
-    """Try everything.
+    """Try everything. A program that cannot be built from the initial state proves nothing, and the proof says so.
 
     Args:
         judge: where checks are run; it serves many scenarios one after the other.
 
     Raises:
-        ProgramError: if the program cannot be built from the initial state.
         SandboxError: if the machinery fails.
     """
-    return (await examine(skeleton, scenario, sandbox, judge)).proof
+    try:
+        return (await examine(skeleton, scenario, sandbox, judge)).proof
+    except ProgramError as error:
+        return Proof(
+            env_id=scenario.env_id,
+            scenario_id=scenario.id,
+            env_digest=skeleton.digest,
+            scenario_digest=scenario.digest,
+            solution_digest=solution_digest(scenario),
+            method=METHOD,
+            kinds=tuple(check.kind or "goal" for check in scenario.checks),
+            probes=(),
+            unproved=(f"the program cannot be built from its state: {error}",),
+        )
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,8 @@ async def examine(skeleton: EnvSkeleton, scenario: Scenario, sandbox: Sandbox, j
     """As `prove`, with the states.
 
     Raises:
-        ProgramError, SandboxError: as `prove`.
+        ProgramError: if the program cannot be built from the initial state.
+        SandboxError: if the machinery fails.
     """
     return await _Proving(skeleton, scenario, sandbox, judge).examine()
 

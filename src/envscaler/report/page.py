@@ -49,7 +49,8 @@ def library_page(
         (f"{sum(row.solutions for row in rows):,}", "solutions executed"),
         (f"{sum(row.test_calls for row in rows):,}", "test calls"),
     ]
-    return _render(
+    return rendered(
+        "page.html.j2",
         title=f"Library {Path(library.path).name or library.path}",
         subtitle="Executable environments with tools, rules and rewarded scenarios, synthesized from task texts.",
         tiles=tiles,
@@ -69,7 +70,8 @@ def run_page(run: RunView, episodes: Sequence[IndexedEpisode]) -> str:
         *((wording.decimal(mean.value), f"mean reward ({mode})") for mode, mean in summary.scores.rewards.items()),
     ]
     agents = ", ".join([*summary.agents, *summary.models])
-    return _render(
+    return rendered(
+        "page.html.j2",
         title=f"Run {summary.id}",
         subtitle=f"Episodes played by {agents}." if agents else "No episode was played.",
         tiles=tiles,
@@ -91,11 +93,12 @@ def write_page(path: Path, page: str) -> None:
     write_atomic(path, page.encode("utf-8", "replace"))
 
 
-def _render(**values: Any) -> str:
+def rendered(template: str, **values: Any) -> str:
+    """A page made from a template, with style and script in it."""
     assets = resources.files("envscaler.report").joinpath("templates")
     return (
         _environment()
-        .get_template("page.html.j2")
+        .get_template(template)
         .render(
             style=Markup(assets.joinpath("style.css").read_text(encoding="utf-8")),
             script=Markup(assets.joinpath("page.js").read_text(encoding="utf-8")),
