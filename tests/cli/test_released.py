@@ -179,6 +179,13 @@ def test_an_import_of_nothing_leaves_nothing(cli: Command, tmp_path: Path, optio
     assert sorted(tmp_path.iterdir()) == there
 
 
+def test_an_import_into_a_file_is_refused(cli: Command, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    given = ("--environments", files / "environments.json")
+    assert "is a file" in cli("import", "released", *given, "--library", tmp_path / "file").refused()
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_an_import_of_no_episode_leaves_a_library_as_it_was(cli: Command, library: Path, tmp_path: Path) -> None:
     place = tmp_path / "given.jsonl"
     place.write_text('{"a": 1}\n')

@@ -211,3 +211,16 @@ def test_scores_of_more_than_was_asked_for_are_said_to_be_so(cli: Command, libra
     assert "asked for now" not in cli("rollout", library, "--agent", "random", "--samples", 2, "--out", out).out
     answer = cli("rollout", library, "--agent", "random", "--samples", 1, "--out", out)
     assert "2 episodes asked for now; the scores below are of all 4 in the run" in answer.out
+
+
+@pytest.mark.parametrize("which", ["²", "١٢", "--1", "-", "ünï", "99", "-99"])
+def test_a_scenario_that_there_is_not_is_refused_however_it_is_written(
+    cli: Command, made_library: Path, which: str
+) -> None:
+    assert which.lstrip("-")[:1] in cli("show", f"{made_library}/lending-desk/{which}").refused() or which == "١٢"
+    cli("play", f"{made_library}/lending-desk", f"--scenario={which}").refused()
+
+
+def test_an_empty_name_is_refused(cli: Command) -> None:
+    for command in ("show", "assess", "rollout", "play"):
+        assert "an empty name" in cli(command, "").refused()

@@ -89,7 +89,7 @@ def test_a_file_cut_off_gives_what_is_whole_and_then_says_where(tmp_path: Path) 
     path.write_text('[{"a": 1}, {"a": 2}, {"a"', encoding="utf-8")
     stream = entries(path, lambda _: None)
     assert [next(stream).value, next(stream).value] == [{"a": 1}, {"a": 2}]
-    with pytest.raises(StoreError, match=r"cut\.json is not JSON after 3 entries"):
+    with pytest.raises(StoreError, match=r"cut\.json is not JSON from entry 3 on"):
         next(stream)
 
 

@@ -35,6 +35,8 @@ def locate(text: str) -> Place:
     Raises:
         StoreError: if there is neither a library nor a run on the path.
     """
+    if not text:
+        raise UsageError("an empty name was given; name the folder of a library or a run")
     path = Path(text)
     if _is_run(path):
         return Place(run=path)
@@ -95,7 +97,8 @@ def locate_run(text: str) -> Path:
 
 def scenario_of(library: Library, env_id: str, which: str | None) -> Scenario:
     """The scenario that a user named by index or id; the first one when none was named."""
-    index = which is not None and which.lstrip("-").isdigit()
+    # Not `isdigit`, which takes digits that `int` does not.
+    index = which is not None and which.removeprefix("-").isdecimal()
     return library.scenario(env_id, int(which) if index and which is not None else which)
 
 

@@ -105,4 +105,5 @@ def _hint(wrong: str, names: tuple[str, ...], what: str) -> str:
     if not names:
         return f"it has no {what}"
     listed = ", ".join(names[:5])
-    return f"it has {len(names)} {what}: {listed}{', …' if len(names) > 5 else ''}"
+    number = f"{len(names)} {what}" if len(names) > 1 else f"only one {what.removesuffix('s')}"
+    return f"it has {number}: {listed}{', …' if len(names) > 5 else ''}"

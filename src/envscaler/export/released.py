@@ -17,7 +17,7 @@ from envscaler.record import Record
 from envscaler.released import Published, published_environment, published_key, published_scenario, published_trajectory
 from envscaler.rollout.scores import UNFINISHED
 from envscaler.rollout.settings import Folder
-from envscaler.rollout.standing import partial
+from envscaler.rollout.standing import Standing
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
 from envscaler.store import LibraryStore, RunStore, require_free, write_atomic
@@ -72,10 +72,11 @@ def export_released(library: LibraryStore | Path | str, out: Path | str, runs: S
     write_atomic(folder / SCENARIOS, _json(_scenarios(store, skeletons, counts, left_out)))
     by_id = {skeleton.id: skeleton for skeleton in skeletons}
     for run, file in _runs(store, runs):
+        standing = Standing.of(run)
         rows = _trajectories(store, run, by_id, counts, file, left_out)
         lines = file.endswith((".jsonl", ".ndjson"))
         write_atomic(folder / file, (utf8(json_line(row)) for row in rows) if lines else _json(rows))
-        lacking += filter(None, [partial(run, counts[file])])
+        lacking += filter(None, [standing.lack(counts[file])])
     return ReleasedExport(
         library=store.path,
         out=folder,

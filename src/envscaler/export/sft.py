@@ -14,7 +14,7 @@ from pydantic import Field
 from envscaler.export.messages import Row, chat_row, format_fault
 from envscaler.record import Record
 from envscaler.rollout.scores import UNFINISHED
-from envscaler.rollout.standing import partial
+from envscaler.rollout.standing import Standing
 from envscaler.store import RunStore, require_free, write_atomic
 from envscaler.store.atomic import json_line, utf8
 from envscaler.trajectory import RewardMode, StopReason, Trajectory
@@ -93,6 +93,7 @@ def export_sft(run: RunStore | Path | str, out: Path | str, filters: SftFilters 
     store = run if isinstance(run, RunStore) else RunStore.open(run)
     filters = filters if filters is not None else SftFilters()
     require_free(out)
+    standing = Standing.of(store)
     ended = 0
     dropped: Counter[str] = Counter()
     agents: Counter[str] = Counter()
@@ -118,6 +119,6 @@ def export_sft(run: RunStore | Path | str, out: Path | str, filters: SftFilters 
         kept=agents.total(),
         dropped=dict(sorted(dropped.items())),
         environments=len(environments),
-        partial=partial(store, ended),
+        partial=standing.lack(ended),
         agents=dict(sorted(agents.items())),
     )

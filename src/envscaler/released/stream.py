@@ -107,7 +107,7 @@ def _of_window(path: Path, window: _Window) -> Iterator[Entry]:
     except (ValueError, RecursionError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise StoreError(
-            f"{path} is not JSON after {number:,} entries: {reason} (character {window.read_chars:,}); "
+            f"{path} is not JSON from entry {max(number, 1):,} on: {reason} (character {window.read_chars:,}); "
             "mend it or cut it there"
         ) from error
 

@@ -123,7 +123,7 @@ class LibraryStore:
         try:
             yield cls.create(path)
         finally:
-            if fresh and not store.env_ids():
+            if fresh and not (is_library(store.path) and store.env_ids()):
                 store._discard(folders)
 
     @classmethod
