@@ -489,7 +489,7 @@ def test_an_unreachable_tool_refuses_every_call_that_works_in_the_clean_program(
     from audit.planting.methods import attempts, try_out
 
     for one in planted("unreachable_tool", bench):
-        working = [a for a in attempts(one.skeleton.id) if a.tool.name == one.place and a.worked]
+        working = [a for a in attempts(one.skeleton.id, bench) if a.tool.name == one.place and a.worked]
         assert working, one
         assert not any(try_out(bench, one.skeleton, attempt)[0] for attempt in working[:8]), one
 

@@ -5,10 +5,10 @@ What is planted, and where, is the business of the other modules.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from envscaler.sandbox import BlockingSandbox, CheckOutcome, Outcome, Program, Sandbox
 from envscaler.scenario import Scenario, SolutionCall
@@ -49,6 +49,22 @@ def succeeded(outcome: Outcome) -> bool:
     """Whether a call was carried out."""
     refused = isinstance(outcome.result, dict) and outcome.result.get("success") is False
     return outcome.fault is None and not refused
+
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+def remembered(find: Callable[[KeyT, Bench], ValueT]) -> Callable[[KeyT, Bench], ValueT]:
+    """Keeps what was found for a key in this process, whichever bench it was found with."""
+    found: dict[KeyT, ValueT] = {}
+
+    def recalled(key: KeyT, bench: Bench) -> ValueT:
+        if key not in found:
+            found[key] = find(key, bench)
+        return found[key]
+
+    return recalled
 
 
 class Bench:

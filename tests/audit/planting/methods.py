@@ -18,7 +18,7 @@ from envscaler.scenario import Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.state import State
 
-from .bench import Bench, succeeded
+from .bench import Bench, remembered, succeeded
 from .grounds import Ground, clean, grounds, varied
 
 
@@ -166,30 +166,30 @@ class Attempt:
     changed: bool
 
 
-@cache
-def attempts(env_id: str, per_tool: int = 15) -> tuple[Attempt, ...]:
+_PER_TOOL = 15
+"""Calls of each update that are tried in each scenario."""
+
+
+@remembered
+def attempts(env_id: str, bench: Bench) -> tuple[Attempt, ...]:
     """Calls of every tool, most with arguments that the schema allows, tried in the clean program."""
-    skeleton, scenarios = next(entry for entry in clean() if entry[0].id == env_id)
     draw = Random(env_id)
     tried = []
-    with Bench() as bench:
-        for scenario in scenarios:
-            solution = next(ground for ground in grounds() if ground.scenario.id == scenario.id).solution
-            plain = [
-                SolutionCall(name=tool.name, arguments=_arguments(tool, skeleton, scenario, draw))
-                for tool in skeleton.tools
-                for _ in range(per_tool if tool.effect == "update" else 3)
-            ]
-            draw.shuffle(plain)
-            calls = [*solution, *plain]
-            played = bench.solve(skeleton, scenario, calls)
-            for call, before, outcome in zip(calls, played.states, played.outcomes, strict=False):
-                tool = skeleton.tool(call.name)
-                assert tool is not None
-                literal = SolutionCall(name=call.name, arguments=call.resolved(played.results))
-                tried.append(
-                    Attempt(tool, scenario, before, literal, outcome.result, succeeded(outcome), outcome.changed)
-                )
+    for ground in (ground for ground in grounds() if ground.skeleton.id == env_id):
+        skeleton, scenario = ground.skeleton, ground.scenario
+        plain = [
+            SolutionCall(name=tool.name, arguments=_arguments(tool, skeleton, scenario, draw))
+            for tool in skeleton.tools
+            for _ in range(_PER_TOOL if tool.effect == "update" else 3)
+        ]
+        draw.shuffle(plain)
+        calls = [*ground.solution, *plain]
+        played = bench.solve(skeleton, scenario, calls)
+        for call, before, outcome in zip(calls, played.states, played.outcomes, strict=False):
+            tool = skeleton.tool(call.name)
+            assert tool is not None
+            literal = SolutionCall(name=call.name, arguments=call.resolved(played.results))
+            tried.append(Attempt(tool, scenario, before, literal, outcome.result, succeeded(outcome), outcome.changed))
     draw.shuffle(tried)
     return tuple(tried)
 

@@ -137,7 +137,9 @@ def _unsteady(note: str, line: str, before_class: str = "", in_class: str = "") 
     @form("program_nondeterministic")
     def planting(ground: Ground, bench: Bench, draw: Random) -> Planted | None:
         tried = [
-            attempt for attempt in attempts(ground.skeleton.id) if attempt.worked and attempt.tool.effect == "query"
+            attempt
+            for attempt in attempts(ground.skeleton.id, bench)
+            if attempt.worked and attempt.tool.effect == "query"
         ]
         attempt = draw.choice(tried)
         method = Method(ground.skeleton, attempt.tool)

@@ -83,7 +83,7 @@ def _planted(ground: Ground, bench: Bench, rule: Rule, weaken: Weakening) -> Pla
         skeleton = _with_predicate(weak, rule, predicate)
         refused = [
             attempt
-            for attempt in attempts(ground.skeleton.id)
+            for attempt in attempts(ground.skeleton.id, bench)
             if attempt.tool.name == name and not attempt.worked and isinstance(attempt.result, dict)
             if re.fullmatch(refusal.pattern, str(attempt.result.get("error")))
         ]

@@ -436,7 +436,7 @@ def _plain_words(ground: Ground, bench: Bench, draw: Random) -> Scenario | None:
 
 @_scenario("solution_fails", "The solution has the same updates in another order, which is as right.")
 def _another_order(ground: Ground, bench: Bench, draw: Random) -> Scenario | None:
-    ways = swapped(ground.scenario.id)
+    ways = swapped(ground.scenario.id, bench)
     return varied(ground.scenario, solution=tuple(draw.choice(ways))) if ways else None
 
 

@@ -54,7 +54,7 @@ def in_method(
 
     def registered(change: Change) -> Change:
         def planting(ground: Ground, bench: Bench, draw: Random) -> Planted | None:
-            tried = [a for a in attempts(ground.skeleton.id) if a.tool.effect == effect and suits(a)]
+            tried = [a for a in attempts(ground.skeleton.id, bench) if a.tool.effect == effect and suits(a)]
             tools = sorted({attempt.tool.name for attempt in tried})
             for name in draw.sample(tools, len(tools)):
                 tool = ground.skeleton.tool(name)

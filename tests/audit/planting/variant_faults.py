@@ -8,14 +8,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import cache
 from random import Random
 
 from envscaler.scenario import Check, Scenario, SolutionCall
 from envscaler.skeleton import Attribute, EnvSkeleton
 from envscaler.state import State
 
-from .bench import Bench
+from .bench import Bench, remembered
 from .check_code import function, row, shuffled
 from .faults import Planted, form, planted_in
 from .grounds import Aim, Ground, ground_named, varied
@@ -29,28 +28,27 @@ _ENOUGH = 3
 """Other orders of one solution that are looked for."""
 
 
-@cache
-def swapped(scenario_id: str) -> tuple[list[SolutionCall], ...]:
+@remembered
+def swapped(scenario_id: str, bench: Bench) -> tuple[list[SolutionCall], ...]:
     """Solutions in which one update comes before an earlier one, with the same outcome as the sound checks see it."""
     ground = ground_named(scenario_id)
     places = update_places(ground)
     found: list[list[SolutionCall]] = []
-    with Bench() as bench:
-        for first, second in [(i, j) for i in places for j in places if i < j]:
-            needed = _needs(ground.solution, second)
-            early = [index for index in range(first, second) if index in needed]
-            if first in early:
-                continue
-            order = [*range(first), *early, second]
-            order += [index for index in range(len(ground.solution)) if index not in order]
-            calls = moved(ground.solution, order)
-            if calls is None:
-                continue
-            played = bench.solve(ground.skeleton, ground.scenario, calls)
-            if not played.failed and bench.accepts(ground.scenario, played.final):
-                found.append(calls)
-            if len(found) == _ENOUGH:
-                break
+    for first, second in [(i, j) for i in places for j in places if i < j]:
+        needed = _needs(ground.solution, second)
+        early = [index for index in range(first, second) if index in needed]
+        if first in early:
+            continue
+        order = [*range(first), *early, second]
+        order += [index for index in range(len(ground.solution)) if index not in order]
+        calls = moved(ground.solution, order)
+        if calls is None:
+            continue
+        played = bench.solve(ground.skeleton, ground.scenario, calls)
+        if not played.failed and bench.accepts(ground.scenario, played.final):
+            found.append(calls)
+        if len(found) == _ENOUGH:
+            break
     return tuple(found)
 
 
@@ -61,15 +59,14 @@ def _needs(calls: tuple[SolutionCall, ...], index: int) -> set[int]:
     return needed
 
 
-@cache
-def detour(scenario_id: str) -> tuple[SolutionCall, SolutionCall] | None:
+@remembered
+def detour(scenario_id: str, bench: Bench) -> tuple[SolutionCall, SolutionCall] | None:
     """An update and one that takes it back, both allowed in the initial state of a scenario."""
     ground = ground_named(scenario_id)
-    with Bench() as bench:
-        for there, back in _pairs(ground):
-            played = bench.solve(ground.skeleton, ground.scenario, [there, back])
-            if not played.failed and played.outcomes[0].changed and played.final == ground.initial:
-                return there, back
+    for there, back in _pairs(ground):
+        played = bench.solve(ground.skeleton, ground.scenario, [there, back])
+        if not played.failed and played.outcomes[0].changed and played.final == ground.initial:
+            return there, back
     return None
 
 
@@ -153,10 +150,10 @@ def _refusing(
     return None
 
 
-def _ways(ground: Ground, *, swaps: bool) -> Sequence[list[SolutionCall]]:
+def _ways(ground: Ground, bench: Bench, *, swaps: bool) -> Sequence[list[SolutionCall]]:
     if swaps:
-        return swapped(ground.scenario.id)
-    pair = detour(ground.scenario.id)
+        return swapped(ground.scenario.id, bench)
+    pair = detour(ground.scenario.id, bench)
     return [[*pair, *shifted(ground.solution, 2)]] if pair is not None else []
 
 
@@ -181,7 +178,7 @@ LoggedCheck = Callable[[list[str]], tuple[str, str]]
 def _by_log(note: str, attribute: Attribute, first: object, line: str, check: LoggedCheck, *, swaps: bool) -> None:
     @form("variant_fails")
     def planting(ground: Ground, bench: Bench, draw: Random) -> Planted | None:
-        ways = _ways(ground, swaps=swaps)
+        ways = _ways(ground, bench, swaps=swaps)
         if not ways:
             return None
         logging = _logging(ground, attribute, first, line)
@@ -262,7 +259,7 @@ def _by_order(note: str, body: str) -> None:
         container, field, new = found
         words = {"container": container, "field": field, "first": new[0][1], "last": new[-1][1]}
         sentence = f"Have the new {container.replace('_', ' ')} been added as asked?"
-        ways = swapped(ground.scenario.id)
+        ways = swapped(ground.scenario.id, bench)
         return _refusing(ground, bench, ways, sentence, function(body.format(**words)), note)
 
 
@@ -391,7 +388,7 @@ def _by_stamp(note: str, body: str) -> None:
                 continue
             source = function(body.format(**vars(aim), stamp=stamp), before="import datetime\n\n\n")
             scenario = stamped.with_check(aim.check, source)
-            looks = [attempt.call for attempt in attempts(ground.skeleton.id) if attempt.tool.effect == "query"]
+            looks = [attempt.call for attempt in attempts(ground.skeleton.id, bench) if attempt.tool.effect == "query"]
             way = [looks[0], looks[1], *shifted(ground.solution, 2)]
             other = bench.solve(stamped.skeleton, scenario, way)
             if bench.accepts(scenario, played.final) and not bench.accepts(scenario, other.final):
