@@ -15,7 +15,7 @@ from typing import Literal
 from envscaler.audit.demands import Reading
 from envscaler.audit.mentions import BOUND, DENIED, EACH, GONE, NEW, PART, Mentions, folded, named_records
 from envscaler.editing import Edit, edit
-from envscaler.proof.fields import Fields, moment, near_misses
+from envscaler.proof.fields import Fields, moment, near_misses, records_of
 from envscaler.state import JsonValue, State, copied
 
 ProbeName = Literal[
@@ -88,7 +88,7 @@ class Contradictions:
             return  # a second record of the name that the sentence has for one
         alone = len(base.records) == 1 or base.way in ("reset", "solved")
         for container, key in base.records if alone else ():
-            record = (accepted.get(container) or {}).get(key)
+            record = records_of(accepted, container).get(key)
             if isinstance(record, dict):
                 for name, value in record.items():
                     yield from self._altered(base, (container, key, name), value, accepted)
@@ -136,7 +136,7 @@ class Contradictions:
         container, key, name = path
         if value == key or value is None or isinstance(value, bool) or not self._mentioned.names(value):
             return False
-        old = (self._state.get(container) or {}).get(key)
+        old = records_of(self._state, container).get(key)
         if not isinstance(old, dict) or old.get(name) != value:
             return True
         return base.way == "reset" and self._fields.kind(path, value, self._state) in ("category", "number", "moment")
@@ -173,7 +173,7 @@ class Contradictions:
                 )
 
     def _seen(self, container: str, name: str) -> list[JsonValue]:
-        records = self._state.get(container) or {}
+        records = records_of(self._state, container)
         return [record.get(name) for record in records.values() if isinstance(record, dict)]
 
     # -- records --------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Contradictions:
         if not self._is_new or base.way != "made" or len(base.edits) != 1:
             return
         (container, made), *_ = base.records
-        record = accepted[container][made]
+        record = records_of(accepted, container).get(made)
         if not isinstance(record, dict) or not self._speaks_of(container):
             return
         for old in self._fields.containers.get(container, ())[:_OTHERS]:
@@ -228,7 +228,7 @@ class Contradictions:
         if len(base.records) != 1 and base.way != "reset":
             return
         for container, key in self._named:
-            if container in read and (container, key) in base.records and key in (accepted.get(container) or {}):
+            if container in read and (container, key) in base.records and key in records_of(accepted, container):
                 yield Contradiction(
                     "entity_missing",
                     f"there is no {self._told(container, key)}, which the sentence names",
@@ -241,7 +241,7 @@ class Contradictions:
         if not self._is_gone or len(base.records) != 1:
             return
         container, key = base.records[0]
-        record = self._state[container][key]
+        record = records_of(self._state, container).get(key)
         if not isinstance(record, dict):
             return
         new = f"{key}-2"

@@ -142,6 +142,12 @@ class Fields:
         return next((name for name, ids in self._ids.items() if key in ids), None)
 
 
+def records_of(state: State, container: str) -> dict[str, JsonValue]:
+    """What a state key holds by id; nothing where it holds anything else."""
+    records = state.get(container)
+    return records if isinstance(records, dict) else {}
+
+
 def near_misses(word: str) -> list[str]:
     """Texts that contain a word, are part of it or differ in case only, and mean something else."""
     made = [f"un{word}", f"not_{word}" if "_" in word else f"not {word}", word.swapcase()]

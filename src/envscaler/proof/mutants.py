@@ -15,7 +15,7 @@ from typing import Any
 
 from envscaler.editing import Edit
 from envscaler.evidence import ProbeKind
-from envscaler.proof.fields import Fields
+from envscaler.proof.fields import Fields, records_of
 from envscaler.proof.sameness import Sameness, created_keys, leaves
 from envscaler.state import Change, JsonValue, State, diff, tokens
 
@@ -73,11 +73,11 @@ class Mutants:
         """States in which something is changed that the solution left alone."""
         for container, ids in self._fields.containers.items():
             touched = self._touched.get(container, {})
-            spared = [key for key in ids if key not in touched and key in (self._solved.get(container) or {})]
+            spared = [key for key in ids if key not in touched and key in records_of(self._solved, container)]
             for key in _twins(self._initial[container], list(touched), spared)[:_TWINS]:
                 yield from islice(self._meddled(container, key, self._solved[container][key]), _FIELDS)
             for key in [key for key in touched if key in ids][:_TWINS]:
-                record = self._solved[container].get(key)
+                record = records_of(self._solved, container).get(key)
                 if isinstance(record, dict):
                     rest = {name: value for name, value in record.items() if name not in touched[key]}
                     yield from islice(self._meddled(container, key, rest), _FIELDS)
@@ -123,7 +123,7 @@ class Mutants:
     def _swapped(self) -> Iterator[Mutant]:
         """The changes of a record made to the record that is most like it instead."""
         for container, touched in self._touched.items():
-            before, after = self._initial[container], self._solved[container]
+            before, after = self._initial[container], records_of(self._solved, container)
             spared = [key for key in before if key not in touched and key in after]
             for key, names in touched.items():
                 twin = next(iter(_twins(before, [key], spared)), None)

@@ -58,8 +58,12 @@ def created_keys(initial: State, final: State) -> frozenset[str]:
         for name, records in final.items()
         if isinstance(records, dict)
         for key, record in records.items()
-        if isinstance(record, dict) and key not in (initial.get(name) or {})
+        if isinstance(record, dict) and not _has(initial.get(name), key)
     )
+
+
+def _has(records: JsonValue, key: str) -> bool:
+    return isinstance(records, dict) and key in records
 
 
 class Sameness:
