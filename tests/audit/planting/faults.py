@@ -52,7 +52,7 @@ class Planted:
     """What was done."""
     beside: tuple[Scenario, ...] = ()
     """With a fault in the environment alone: scenarios whose solutions still run there and satisfy their checks, so
-    that there are states to try it from."""
+    that there are states to try it from. Empty where the program cannot be opened."""
     evidence: Evidence = field(default=Evidence(), repr=False)
 
 

@@ -22,11 +22,10 @@ PREDICATES = {
     "Nobody can pay more than the fines that are due.": "all(m['fines_due'] >= 0 for m in state['members'].values())",
     "A book can be lent only while a copy is on the shelf.": "all(b['copies_available'] >= 0 for b in "
     "state['books'].values())",
-    "A customer has at most three accounts.": "all(sum(a['customer_id'] == c for a in state['accounts'].values()) <= 3"
-    " for c in state['customers'])",
+    "A customer has at most three accounts.": "all(sum(a['customer_id'] == c and a['status'] != 'closed' for a in "
+    "state['accounts'].values()) <= 3 for c in state['customers'])",
     "Nobody repays more than is outstanding.": "all(loan['outstanding'] >= 0 for loan in state['loans'].values())",
     "No two files have the same name.": "len({f['name'] for f in state['files'].values()}) == len(state['files'])",
-    "A file is locked by one user at a time.": "True",
     "A trip has at most two fuel stops.": "all(sum(s['trip_id'] == t for s in state['fuel_stops'].values()) <= 2 "
     "for t in state['trips'])",
     "The workshop has two bays.": "sum(j['status'] == 'in progress' for j in state['workshop_jobs'].values()) <= 2",
@@ -42,7 +41,6 @@ PREDICATES = {
     "state['departments'].values())",
 }
 """What some rules ask of every state, as the generator might have said it; used where all clean states obey."""
-del PREDICATES["A file is locked by one user at a time."]
 
 Weakening = Callable[[Method, Refusal], EnvSkeleton | None]
 

@@ -299,7 +299,7 @@ def _creation(looks_like: str, note: str, body: str) -> None:
                 "all": {name: aim.after[name] for name in names},
                 "wanted": {name: aim.after[name] for name in names[:2]},
             }
-            sentence = f"Has the new one of the {aim.container.replace('_', ' ')} been added?"
+            sentence = f"Is there a new record among the {aim.container.replace('_', ' ')}?"
             check = Check(description=sentence, source=function(body.format(**words)), kind="goal")
             scenario = ground.with_checks(*ground.scenario.checks, check)
             return Suspicious(looks_like, ground.skeleton, scenario, sentence, note)
@@ -360,7 +360,10 @@ def _mention(ground: Ground, bench: Bench, draw: Random) -> Suspicious | None:
             if value not in ground.scenario.task.casefold():
                 continue
             test = f"{found[2]} in str(row.get('{found[1]}')).casefold()"
-            sentence = f'{check.description.rstrip("?")}, where the {field} mentions "{value}"?'
+            quoted = re.compile(f'"{re.escape(value)}"', re.IGNORECASE)
+            sentence = quoted.sub(f'something that mentions "{value}"', check.description)
+            if sentence == check.description:
+                continue
             scenario = ground.with_check(place, check.source.replace(found[0], test), sentence)
             task = f'{ground.scenario.task} Word the {field} as you like, as long as it mentions "{value}".'
             note = "The task asks for no more than that the text mentions it."

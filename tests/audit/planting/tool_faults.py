@@ -149,7 +149,7 @@ def _copies_the_record(method: Method, draw: Random) -> EnvSkeleton | None:
         and isinstance(statement.targets[0], ast.Name)
         and ".get(" in ast.unparse(statement.value)
     ]
-    if not found or not method.work:
+    if not found or not method.work or any(isinstance(statement, ast.For) for statement in method.work):
         return None
     first = method.work[0].lineno - 1
     return method.edited(first, first, *(f"{name} = dict({name})" for name in found))
