@@ -19,8 +19,10 @@ _STAGES = (
     ("distinct", "different from one another"),
     ("programmed", "have a program that runs"),
     ("accepted", "passed the assessment"),
-    ("scenarios", "scenarios"),
-    ("solved", "scenarios with an executed solution"),
+    ("written", "scenarios written"),
+    ("scenarios", "scenarios kept"),
+    ("solved", "of them with an executed solution"),
+    ("proved", "of them with a proof that is good enough"),
 )
 
 
@@ -86,10 +88,11 @@ def show_scenarios(report: ScenariosReport, out: Console) -> None:
     """One line an environment."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("environment", overflow="fold")
-    for name in ("asked", "there", "made now", "with solution"):
+    for name in ("asked", "there", "made now", "with solution", "proved"):
         table.add_column(name, justify="right")
     for row in report.environments:
-        table.add_row(text_of(row.env_id), str(row.asked), str(row.present), str(row.made), str(row.solved))
+        numbers = (row.asked, row.present, row.made, row.solved, row.proved)
+        table.add_row(text_of(row.env_id), *map(str, numbers))
     out.print(table)
     renewed = sum(row.renewed for row in report.environments)
     if renewed:
