@@ -38,3 +38,11 @@ def test_an_endpoint_that_is_down_is_bad(cli: Command, tmp_path: Path) -> None:
 
 def test_settings_that_cannot_be_used_are_refused(cli: Command) -> None:
     assert "--model" in cli("doctor", "--base-url", "http://127.0.0.1:9/v1").refused()
+
+
+def test_a_file_in_the_place_of_the_library_is_bad(cli: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "deep"):
+        answer = cli("doctor", "--library", place)
+        assert answer.code == 1
+        assert "is a file; a library is a folder" in " ".join(answer.out.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -60,6 +61,24 @@ def test_an_export_of_a_part_says_so_and_exports(cli: Command, library: Path, tm
     }.get(state, f"warning: {run.path} was not played to its end: 2 of 7 episodes are there; the command that began")
     assert answer.err.startswith(f"envscaler: {said}") if said else answer.err == ""
     assert released.err == answer.err
+
+
+def test_rows_can_be_written_to_a_pipe_which_is_not_replaced(cli: Command, made_library: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        answer = cli("export", "sft", made_library / "rollouts" / "oracle" / "trajectories.jsonl", "--out", pipe)
+        assert answer.code == 0
+        assert reader.stdout is not None
+        assert len(reader.stdout.read().splitlines()) == 2
+    assert pipe.is_fifo()
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full here")
+def test_a_device_that_is_full_is_told_and_stays_a_device(cli: Command, made_library: Path) -> None:
+    answer = cli("export", "sft", made_library / "rollouts" / "oracle", "--out", "/dev/full")
+    assert "No space left" in answer.refused()
+    assert Path("/dev/full").is_char_device()
 
 
 @pytest.mark.parametrize(

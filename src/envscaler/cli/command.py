@@ -154,7 +154,7 @@ def _interrupt(*_: object) -> None:
 def sentence(error: EnvScalerError) -> str:
     """The error as one sentence that says what to do next."""
     text = _one_line(str(error)) or type(error).__name__
-    if isinstance(error, BudgetExhausted | EndpointUnavailable) and "resume" not in text:
+    if isinstance(error, BudgetExhausted | EndpointUnavailable) and "the same command" not in text:
         text = f"{text.rstrip('.')}; what was finished is kept, and the same command resumes"
     return text
 

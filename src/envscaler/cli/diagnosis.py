@@ -135,6 +135,9 @@ def _disk(library: Path) -> Finding:
     place = library.resolve()
     while not place.exists():
         place = place.parent
+    if not place.is_dir():
+        detail = f"{place} is a file; a library is a folder"
+        return Finding(subject="Disk", status="bad", detail=detail, advice="Name another folder: --library.")
     free = shutil.disk_usage(place).free
     if not os.access(place, os.W_OK):
         return Finding(

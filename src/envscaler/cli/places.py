@@ -37,7 +37,7 @@ def locate(text: str) -> Place:
     """
     if not text:
         raise UsageError("an empty name was given; name the folder of a library or a run")
-    path = Path(text)
+    path = run_folder(Path(text))
     if _is_run(path):
         return Place(run=path)
     for folder in (path, *path.parents):
@@ -55,6 +55,12 @@ def locate(text: str) -> Place:
     if len(rest) > 2:
         raise UsageError(f"{text}: give LIBRARY, LIBRARY/ENV or LIBRARY/ENV/SCENARIO")
     return Place(library=folder, env_id=rest[0] if rest else None, scenario=rest[1] if len(rest) == 2 else None)
+
+
+def run_folder(path: Path) -> Path:
+    """The run whose own file was named, since whoever names it means the run; else the path as it is."""
+    own = path.name in ("trajectories.jsonl", "run.json") and path.is_file()
+    return path.parent if own else path
 
 
 def locate_environment(text: str, *, command: str) -> Place:

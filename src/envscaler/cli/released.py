@@ -114,8 +114,9 @@ def _played(source: Path, library: Path | None) -> Path:
     Raises:
         UsageError: if there is neither.
     """
-    # Whoever names the file of a run means the run.
-    source = source.parent if source.name == "trajectories.jsonl" else source
+    from envscaler.cli.places import run_folder
+
+    source = run_folder(source)
     if source.exists():
         return source
     if library is None:

@@ -9,8 +9,10 @@ import contextlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 from envscaler.errors import StoreError
 from envscaler.record import SCHEMA_VERSION, Record
@@ -23,12 +25,20 @@ _LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 def write_atomic(path: Path | str, content: bytes | str | Iterable[bytes]) -> None:
     """Replace the file at `path` by `content`, durably; folders on the way are made. Chunks are written as they come.
 
-    A link is written through. Text becomes UTF-8; a lone surrogate, which UTF-8 cannot hold, becomes its `\\u`
-    escape, which JSON and Python read back as the same character.
+    A link is written through, and what is no file (a pipe, a device) is written to and never replaced. Text becomes
+    UTF-8; a lone surrogate, which UTF-8 cannot hold, becomes its `\\u` escape, which JSON and Python read back as the
+    same character.
 
     Raises:
         StoreError: if the file cannot be written.
     """
+    if _is_special(path):
+        try:
+            with open(path, "wb") as stream:
+                _write(stream, content)
+        except OSError as error:
+            raise unwritable(path, error) from error
+        return
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
@@ -48,12 +58,25 @@ def write_atomic(path: Path | str, content: bytes | str | Iterable[bytes]) -> No
 def write_durably(path: Path, content: bytes | str | Iterable[bytes]) -> None:
     """Write one file and wait until the disk has it; not atomic by itself."""
     with path.open("wb") as file:
-        if isinstance(content, str):
-            content = utf8(content)
-        for chunk in (content,) if isinstance(content, bytes) else content:
-            file.write(chunk)
+        _write(file, content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _write(file: BinaryIO, content: bytes | str | Iterable[bytes]) -> None:
+    if isinstance(content, str):
+        content = utf8(content)
+    for chunk in (content,) if isinstance(content, bytes) else content:
+        file.write(chunk)
+
+
+def _is_special(path: Path | str) -> bool:
+    """Whether there is something other than a file or a folder; what a link leads to counts."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def sync_folder(folder: Path) -> None:
