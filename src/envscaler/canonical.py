@@ -30,6 +30,8 @@ _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 _NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
 _USUAL_DEPTH = 16
+_WORTH_A_MODEL = 4
+_NOTHING = object()
 
 
 def canonical(value: object) -> JsonValue:
@@ -152,17 +154,94 @@ def _written(encoder: msgspec.json.Encoder, value: object) -> bytes | None:
         return None
 
 
+def plain_text(value: object, model: JsonValue = None, *, keep: bool = False) -> tuple[bytes, JsonValue] | None:
+    """The canonical text of a value that is plain JSON data already; None where it is not, or that cannot be told.
+
+    Args:
+        value: in which every part is exactly of a type that Python has built in.
+        model: what was returned with the text of an earlier form of the value. It is brought up to date: only what
+            has changed is read back.
+        keep: whether a model is of use where there is none.
+
+    Returns:
+        The text, and the model for the next time.
+    """
+    try:
+        text = _ENCODER.encode(value)
+        if model is not None and type(model) is type(value):
+            # A number that is equal to a modest one may be a large one: 10**20 is equal to 1e20.
+            return (text, model) if not _has_long_number(text) and _follows(model, value) else None
+        read = _decode(text) if _is_modest(text) else _NOTHING
+        if read != value:
+            return None
+        return text, read if keep and isinstance(read, (dict, list)) and len(read) >= _WORTH_A_MODEL else None
+    except Exception:  # noqa: BLE001 - as in `_written`
+        return None
+
+
+def _follows(model: JsonValue, value: Any) -> bool:
+    """Make a model equal to a value of its type; False, and the model of no more use, if that is no plain JSON data."""
+    if isinstance(model, list):
+        del model[len(value) :]
+        for index, (known, part) in enumerate(zip(model, value, strict=False)):
+            if known != part:
+                model[index] = _read_back(part)
+        model += map(_read_back, value[len(model) :])
+        return True
+    known_of = model.get
+    for key, part in value.items():
+        if known_of(key, _NOTHING) != part:
+            if type(key) is not str:
+                return False
+            model[key] = _read_back(part)
+    if len(model) > len(value):
+        for key in model.keys() - value.keys():
+            del model[key]
+    return True
+
+
+def _read_back(part: object) -> JsonValue:
+    text = _ENCODER.encode(part)
+    read = _decode(text) if _is_modest(text) else _NOTHING
+    if read != part:
+        raise NotJson("a part is no plain JSON data")
+    return read
+
+
+def member_text(key: str, value: object, text: bytes | None) -> bytes | None:
+    """What stands for a key and its value in the canonical text of a dictionary that is part of no other.
+
+    Args:
+        text: canonical text of the value, if it is known.
+
+    Returns:
+        None where the value has none, or one that depends on what stands beside it in the dictionary.
+    """
+    try:
+        if text is None:
+            text = _ENCODER.encode(_canonical(value, "", 1))
+        return _ENCODER.encode(key) + b":" + text
+    except (NotJson, UnicodeEncodeError):
+        return None
+
+
 def _is_modest(text: bytes) -> bool:
     """Whether a JSON text holds no integer beyond 64 bits and no nesting that is too deep, as far as a look at it tells
     that takes no time."""
-    if _LONG_NUMBER in text.translate(_DIGITS_ALIKE):
+    if _has_long_number(text):
         return False
+    if text.count(b"[") + text.count(b"{") <= _USUAL_DEPTH:
+        return True
     brackets = text.translate(None, _NOT_BRACKETS)
     for _ in range(_USUAL_DEPTH):
         if not brackets:
             return True
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
     return not brackets
+
+
+def _has_long_number(text: bytes) -> bool:
+    return len(text) >= len(_LONG_NUMBER) and _LONG_NUMBER in text.translate(_DIGITS_ALIKE)
 
 
 def from_json(text: bytes) -> JsonValue:

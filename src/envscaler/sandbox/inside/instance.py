@@ -8,12 +8,12 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from contextvars import copy_context
-from marshal import dumps, loads
 from typing import Any, Literal
 
-from envscaler.canonical import bytes_digest, canonical_text, from_json, json_text_of
+from envscaler.canonical import bytes_digest, from_json, json_text_of
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside import loader
+from envscaler.sandbox.inside.image import Image
 from envscaler.sandbox.inside.virtual import Virtual
 from envscaler.sandbox.inside.wire import Build, Call, Read, Reply, Settings
 
@@ -54,8 +54,8 @@ class Instance:
         self._class: type = object
         self._instance: object = None
         self._tools: dict[str, Any] = {}
-        self._saved: bytes | None = None
-        """The attributes after the last call that succeeded; None when marshal cannot hold them."""
+        self._image = Image()
+        """Of the attributes after the last call that succeeded."""
         self.digest = ""
         """Of the state after the last call that succeeded."""
 
@@ -85,16 +85,12 @@ class Instance:
 
     def roll_back(self) -> bool:
         """Put the attributes back to what they were after the last call that succeeded; False if it cannot."""
-        if self._instance is None:
-            return False
-        if self._saved is None:
+        if self._instance is None or not self._image.restorable:
             return False
         try:
             attributes = vars(self._instance)
-            if _marshalled(attributes) != self._saved:
-                attributes.clear()
-                # marshal keeps tuples, sets and objects shared between attributes as they were.
-                attributes.update(loads(self._saved))
+            if not self._image.shows(attributes):
+                self._image.restore(attributes)
         except BaseException:  # noqa: BLE001 - hostile attributes; the parent then replaces this worker
             return False
         return True
@@ -128,16 +124,15 @@ class Instance:
         Raises:
             NotJson, TooLarge: if it cannot be the state of a session.
         """
-        attributes = vars(self._instance)
-        saved = _marshalled(attributes)
-        if saved is not None and saved == self._saved:
+        image, text = self._image.next(vars(self._instance))
+        if text is None:
+            self._image = image
             return False
-        text = canonical_text(attributes)
         if len(text) > self._settings.max_state_bytes:
             raise TooLarge(f"the state takes {len(text)} bytes as JSON, allowed are {self._settings.max_state_bytes}")
         digest = bytes_digest(text)
         changed = digest != self.digest
-        self.digest, self._saved = digest, saved
+        self.digest, self._image = digest, image
         return changed
 
     def _limited(self, value: object, what: str, limit: int) -> bytes:
@@ -200,10 +195,3 @@ def clean(text: str, limit: int) -> str:
     """A text that can travel, no longer than `limit`."""
     text = str.__str__(text) if len(text) <= limit else text[: limit - 1] + "…"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _marshalled(attributes: dict[str, Any]) -> bytes | None:
-    try:
-        return dumps(attributes)
-    except ValueError:
-        return None
