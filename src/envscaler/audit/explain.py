@@ -43,6 +43,7 @@ from envscaler.trajectory import Trajectory
 
 _FEW = 12
 """Places up to which all that a check reads is told, changed or not."""
+_REASON_CHARS = 200
 _ALTERNATIVES = 4
 """Further solutions that an episode is held against."""
 
@@ -171,12 +172,15 @@ def _notes(
         notes.append(f"scenario {scenario.id} has been changed since: its checks and state are those of now")
     stop = trajectory.stop.value
     if stop not in ("finished", "user_stopped"):
-        reason = f": {trajectory.error}" if trajectory.error else ""
-        notes.append(f"the agent did not end the episode ({stop}{reason}); what it had reached by then was judged")
-    if trajectory.mode == "conversation":
+        reason = f": {' '.join(trajectory.error.split())[-_REASON_CHARS:]}" if trajectory.error else ""
+        judged = "what it had reached by then was judged"
+        if trajectory.released is not None:
+            judged = "by the authors' rule its reward is 0, whatever it had reached"
+        notes.append(f"the agent did not end the episode ({stop}{reason}); {judged}")
+    if trajectory.mode == "conversation" and not all(one.holds for one in outlines):
+        messages = sum(step.user is not None for step in trajectory.steps)
         notes.append(
-            f"a conversation: the task was told in {sum(step.user is not None for step in trajectory.steps)} messages; "
-            "a call may be missing because the user never asked for it"
+            f"the task was told in {messages} messages: a call may be missing because the user did not come to it"
         )
     if trajectory.verdict is not None and len(trajectory.verdict.checks) == len(outlines):
         for recorded, now in zip(trajectory.verdict.checks, outlines, strict=True):
@@ -386,7 +390,7 @@ class _Explainer:
     ) -> tuple[list[Place], list[AlsoRead]]:
         """The places to tell one by one, and the patterns of the others."""
         decisive = [change.pointer for change in found.changes] if found is not None else []
-        within = [one for one in read.places if not any(one.startswith(f"{place}/") for place in decisive)]
+        within = [one for one in read.places if one in decisive or not any(touches(one, place) for place in decisive)]
         changed = [
             place
             for place in within
@@ -448,12 +452,12 @@ def _at(change: Change, pointer: str) -> Change:
 
 
 async def _pruned(reader: Reader, final: State, found: Found, read: Reading) -> Found:
-    """The remedy with new records reduced to the fields that matter; what only puts back says so."""
+    """The remedy with new objects reduced to the fields that matter; what only puts back says so."""
     changes = []
     for change in found.changes:
         inside = [place[len(change.pointer) :] for place in read.leaves if place.startswith(f"{change.pointer}/")]
         mattering = {tokens(place)[0] for place in inside}
-        is_new = change.kind == "added" and not value_at(reader.reset, change.pointer)[0]
+        is_new = not isinstance(change.before, dict) and not isinstance(value_at(reader.reset, change.pointer)[1], dict)
         if is_new and isinstance(change.after, dict) and mattering:
             after = {name: value for name, value in change.after.items() if name in mattering}
             changes.append(change.model_copy(update={"after": after}))

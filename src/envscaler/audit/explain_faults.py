@@ -204,8 +204,8 @@ class _Writer:
             changer = next(iter(self._changers_of(change.pointer)), None)
             if changer is not None:
                 call = self._episode.calls[changer].made
-                if not self._gave(call, change.before):
-                    return None  # what the place holds came of several things, and any of them may be wrong
+                if len(self._case.remedy) > 1 or not self._gave(call, change.before):
+                    return None  # what is there came of several things, any of which may be wrong, or is another's
                 entity = str(change.after) in self._keys
                 return Fault(
                     kind="wrong entity" if entity else "wrong value",

@@ -7,7 +7,7 @@ this module's business.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import combinations, islice
@@ -17,6 +17,7 @@ from envscaler.audit.reading import Reader
 from envscaler.audit.reading_places import (
     changes_between,
     edits_of,
+    keys_of_records,
     leaves,
     pointer_of,
     records,
@@ -105,8 +106,12 @@ async def _from_text(reader: Reader, final: State, touched: Sequence[str]) -> Fo
 
 def _worded(reader: Reader, final: State, touched: Sequence[str]) -> Iterator[list[Change]]:
     """Groups of changes that the check's text suggests, the most telling first."""
-    names, wanted, literals = reader.text.names, reader.text.wanted, reader.text.literals
+    names, wanted = reader.text.names, reader.text.wanted
     rows = [row for row in records(final) if row[0] in names] or list(records(final))
+    # Names of containers and fields are no values, wherever a text has them.
+    keys = set(final).union(*(row for _, _, row in rows))
+    literals = [value for value in reader.text.literals if value not in keys]
+    ids = keys_of_records(final)
     rows.sort(
         key=lambda row: (
             row[1] not in names,
@@ -115,20 +120,27 @@ def _worded(reader: Reader, final: State, touched: Sequence[str]) -> Iterator[li
         )
     )
     for container, key, row in rows:
-        asked = {field: value for field, value in wanted if field in row and row[field] != value}
+        asked = {field: value for field, value in wanted if field in row and not same_value(row[field], value)}
         if asked:
             yield [_set(final, pointer_of(container, key, field), value) for field, value in asked.items()]
     for container, key, row in rows:
         for field in row:
             if field in names:
                 pointer = pointer_of(container, key, field)
-                yield from ([_set(final, pointer, value)] for value in literals if _fits(value, row[field]))
+                yield from ([_set(final, pointer, value)] for value in literals if _fits(value, row[field], ids))
+                inside = {name: value for name, value in wanted if name not in row}
+                if inside and not isinstance(row[field], dict):
+                    yield [_set(final, pointer, inside)]
     for pointer, value in leaves(final):
         if len(tokens(pointer)) == 1 and tokens(pointer)[0] in names:
-            yield from ([_set(final, pointer, literal)] for literal in literals if _fits(literal, value))
+            yield from ([_set(final, pointer, literal)] for literal in literals if _fits(literal, value, ids))
     for container, key, row in rows:
         if key in names:
             yield [Change(pointer=pointer_of(container, key), kind="removed", before=row)]
+    for field, value in wanted:
+        # What is asked of several records at once, which ones is found by leaving out.
+        places = [pointer_of(container, key, field) for container, key, row in rows if field in row]
+        yield [_set(final, place, value) for place in places]
     for container, contents in final.items():
         if container in names and isinstance(contents, dict):
             pattern = next((row for row in contents.values() if isinstance(row, dict)), {})
@@ -141,8 +153,10 @@ def _set(state: State, pointer: str, value: JsonValue) -> Change:
     return Change(pointer=pointer, kind="changed" if there else "added", before=before, after=value)
 
 
-def _fits(value: JsonValue, now: JsonValue) -> bool:
-    """Whether a value of the text can stand in the place of another."""
+def _fits(value: JsonValue, now: JsonValue, ids: Collection[str]) -> bool:
+    """Whether a value of the text can stand in the place of another; the id of a record only in that of another id."""
+    if isinstance(value, str) and value in ids and isinstance(now, str) and now not in ids:
+        return False
     if type(value) is type(now):
         return not same_value(value, now)
     if isinstance(value, bool) or isinstance(now, bool):

@@ -107,8 +107,8 @@ def _compared(
     for value in values:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if isinstance(operator, ast.NotEq | ast.NotIn | ast.IsNot):
-            if isinstance(value, bool):
-                yield field, not value
+            # `if row["x"] != 3: return False` asks for 3; where it does not, the value is tried in vain.
+            yield field, not value if isinstance(value, bool) else value
         elif near is None and number and isinstance(operator, ast.Gt if not mirrored else ast.Lt):
             yield field, value + 1
         elif near is None and number and isinstance(operator, ast.Lt if not mirrored else ast.Gt):
@@ -141,7 +141,8 @@ def _field(node: ast.expr, named: dict[str, ast.expr], depth: int = 0) -> str | 
                 return _text(node.args[0])
             # `row["x"].lower()`, not `x.values()` of a container, whose last key is no field.
             return None if function.attr in {"items", "values", "keys"} else _field(function.value, named, depth + 1)
-        if isinstance(function, ast.Name) and function.id in {"str", "abs", "float", "int", "round", "bool"}:
+        # `str(row["x"])`, or a function of the check's own that prepares a value; `len` of something is no value of it.
+        if isinstance(function, ast.Name) and function.id not in {"len", "any", "all", "sum", "isinstance"}:
             return _field(node.args[0], named, depth + 1) if node.args else None
     if isinstance(node, ast.BinOp):
         return _field(node.left, named, depth + 1) or _field(node.right, named, depth + 1)
@@ -169,8 +170,9 @@ def _constants(node: ast.expr) -> Iterator[JsonValue]:
     elif isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         for part in node.elts:
             yield from _constants(part)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        yield from _constants(node.func.value)
+    elif isinstance(node, ast.Call):
+        yield from _constants(node.func.value) if isinstance(node.func, ast.Attribute) else ()
+        yield from (value for part in node.args for value in _constants(part))
 
 
 def _text(node: ast.expr) -> str | None:

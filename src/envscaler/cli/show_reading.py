@@ -29,6 +29,7 @@ _OBSERVATION = 300
 _FOUND_IN = {
     "solution": "as the recorded solution leaves it",
     "reset": "as it was at reset",
+    "episode": "as it was while the check held",
     "text": "a value that the check's text names",
 }
 
@@ -60,7 +61,7 @@ def _show_rewards(reading: EpisodeReading, out: Console) -> None:
         )
     )  # fmt: skip
     recorded = {mode: value for mode, value in reading.recorded_rewards.items() if value is not None}
-    if any(value != reading.rewards[mode] for mode, value in recorded.items()):
+    if any(decimal(value) != decimal(reading.rewards[mode]) for mode, value in recorded.items()):
         told = ", ".join(f"{mode} {decimal(value)}" for mode, value in recorded.items())
         out.print(text_of(f"Recorded: {told}", "yellow"))
 
@@ -123,8 +124,7 @@ def _course(reading: CheckReading) -> Iterator[Text]:
     reset = {True: "held at reset", False: "did not hold at reset", None: "gave no boolean at reset"}
     began = f"It {reset[outline.held_at_reset]}"
     if not reading.turned:
-        calls = "no call" if reading.held_after else "there was no call, which"
-        yield text_of(f"{began}; {calls} changed that." if outline.held_at_reset is not None else f"{began}.")
+        yield text_of(f"{began}{'; no call changed that' if reading.held_after else ', and no call was made'}.")
         if outline.holds and not outline.is_guard:
             yield Text("It would have been earned by doing nothing.", style="yellow")
         return
