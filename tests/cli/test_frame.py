@@ -100,6 +100,9 @@ def app_that(error: BaseException | None, code: int | None = None) -> typer.Type
         (EndpointUnavailable("no answer"), 1, "the same command resumes"),
         (KeyboardInterrupt(), 130, "the same command resumes"),
         (ZeroDivisionError("division"), 1, "this is a bug"),
+        (PermissionError(13, "Permission denied", "secret/run.json"), 2, "secret/run.json cannot be used: Permission"),
+        (OSError(24, "Too many open files"), 1, "this is a bug"),
+        (MemoryError(), 1, "unexpected MemoryError; this is a bug"),
     ],
 )
 def test_an_exception_becomes_a_sentence_and_an_exit_code(error: BaseException, code: int, words: str) -> None:

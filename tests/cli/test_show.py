@@ -224,3 +224,8 @@ def test_a_scenario_that_there_is_not_is_refused_however_it_is_written(
 def test_an_empty_name_is_refused(cli: Command) -> None:
     for command in ("show", "assess", "rollout", "play"):
         assert "an empty name" in cli(command, "").refused()
+
+
+def test_a_name_that_is_too_long_is_refused(cli: Command, made_library: Path) -> None:
+    for name in ("x" * 5000, f"{made_library}/{'x' * 5000}"):
+        assert "x" * 300 in cli("show", name).refused()

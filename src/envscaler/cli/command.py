@@ -130,18 +130,31 @@ def boundary(*, debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         raise typer.Exit(error.exit_code) from None
+    except OSError as error:
+        if not isinstance(error.filename, str | bytes):
+            _unexpected(error, debug=debug)
+            raise typer.Exit(EXIT_NO_RESULT) from None
+        # A folder that may not be entered, a name that is too long: of the machine that this runs on, and no bug.
+        complain(f"{os.fsdecode(error.filename)} cannot be used: {error.strerror or error}")
+        if debug:
+            traceback.print_exc()
+        raise typer.Exit(EXIT_USAGE) from None
     except Exception as error:  # the last boundary: a user is shown a sentence, never a traceback
         if type(error).__module__.startswith("typer"):
             raise
-        complain(
-            f"unexpected {exception_text(type(error).__name__, _one_line(str(error)))}; this is a bug"
-            + ("" if debug else ": please report it with what --debug shows")
-        )
-        if debug:
-            traceback.print_exc()
+        _unexpected(error, debug=debug)
         raise typer.Exit(EXIT_NO_RESULT) from None
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def _unexpected(error: Exception, *, debug: bool) -> None:
+    complain(
+        f"unexpected {exception_text(type(error).__name__, _one_line(str(error)))}; this is a bug"
+        + ("" if debug else ": please report it with what --debug shows")
+    )
+    if debug:
+        traceback.print_exc()
 
 
 def _interrupt(*_: object) -> None:
