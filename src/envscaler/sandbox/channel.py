@@ -7,14 +7,81 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable, Generator
+from contextvars import Context
+from typing import Any
 
 from envscaler.sandbox.inside.wire import HEADER_BYTES
 
-_CHUNK_BYTES = 262_144
+_CHUNK_BYTES = 65_536
 
 
 class ChannelClosed(Exception):
     """The other side is gone, or has sent what it must not send."""
+
+
+class _Answer:
+    """What a task awaits that has sent a request; when the answer is there, the task goes on at once.
+
+    With a future of asyncio it would go on in the loop's next turn, which looks at all sockets again first.
+    """
+
+    __slots__ = ("_asyncio_future_blocking", "_awaited", "_body", "_error", "_loop", "_wake", "done")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._asyncio_future_blocking = False  # by this name a task knows what it can wait for
+        self._wake: Callable[[_Answer], object] | None = None
+        self._awaited: Context | None = None
+        self._body = b""
+        self._error: BaseException | None = None
+        self.done = False
+
+    def __await__(self) -> Generator[_Answer, None, bytes]:
+        if not self.done:
+            self._asyncio_future_blocking = True
+            yield self
+        return self.result()
+
+    def give(self, body: bytes) -> None:
+        """Have the task go on, before this returns; not to be called by a task."""
+        self.done, self._body = True, body
+        if self._wake is not None and self._awaited is not None:
+            self._awaited.run(self._wake, self)
+
+    def fail(self, error: BaseException) -> None:
+        """Have the task go on with an error, soon."""
+        self.done, self._error = True, error
+        if self._wake is not None:
+            self._loop.call_soon(self._wake, self, context=self._awaited)
+
+    # -- what a task asks of it -----------------------------------------------------------------------------
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop in which it is awaited."""
+        return self._loop
+
+    def add_done_callback(self, wake: Callable[[_Answer], object], *, context: Context) -> None:
+        """Say how the task goes on."""
+        self._wake, self._awaited = wake, context
+
+    def result(self) -> bytes:
+        """The body of the answer.
+
+        Raises:
+            ChannelClosed: if there is none.
+            CancelledError: if it is not wanted any more.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._body
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Have the task go on without; False if it does already."""
+        if self.done:
+            return False
+        self.fail(asyncio.CancelledError() if msg is None else asyncio.CancelledError(msg))
+        return True
 
 
 class Channel:
@@ -25,32 +92,27 @@ class Channel:
         self._sock = sock
         self._max_frame_bytes = max_frame_bytes
         self._loop = asyncio.get_running_loop()
-        self._buffer = bytearray()
-        self._waiter: asyncio.Future[bytes] | None = None
-        self._room: asyncio.Future[None] | None = None
-        """Whoever waits until more can be sent."""
+        self._beginning = bytearray()
+        """What has come of a frame that is not complete."""
+        self._unsent = memoryview(b"")
+        self._answer: _Answer | None = None
         self.closed = False
         self._loop.add_reader(sock, self._readable)
 
-    async def request(self, frame: bytes) -> bytes:
-        """Send a frame and return the body of the next one that comes back.
+    def request(self, frame: bytes) -> _Answer:
+        """Send a frame; what is returned is to be awaited and gives the body of the next one that comes back.
 
-        A caller that is cancelled here must close the channel: the answer would be taken for that of the next request.
+        A caller that is cancelled there must close the channel: the answer would be taken for that of the next request.
 
         Raises:
             ChannelClosed: if there is none.
         """
         if self.closed:
             raise ChannelClosed
-        self._waiter = self._loop.create_future()
-        try:
-            await self._send(frame)
-            return await self._waiter
-        finally:
-            waiter, self._waiter = self._waiter, None
-            if waiter is not None and waiter.done() and not waiter.cancelled():
-                # When sending fails nobody waits any more, and the loop would complain of an error never looked at.
-                waiter.exception()
+        self._answer = answer = _Answer(self._loop)
+        if frame:
+            self._send(frame)
+        return answer
 
     async def receive(self) -> bytes:
         """The next frame, without asking for it."""
@@ -75,34 +137,28 @@ class Channel:
             raise ChannelClosed from error
         return await self.request(frame[sent:])
 
-    async def _send(self, frame: bytes) -> None:
+    def _send(self, frame: bytes) -> None:
         try:
-            sent = self._sock.send(frame) if frame else 0
-        except BlockingIOError:
+            sent = self._sock.send(frame)
+        except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError as error:
             self.close()
             raise ChannelClosed from error
-        # Not sock_sendall: when the socket is closed in the meantime, that waits for ever.
-        while sent < len(frame):
-            await self._until_room()
-            try:
-                sent += self._sock.send(memoryview(frame)[sent:])
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                self.close()
-                raise ChannelClosed from error
+        if sent < len(frame):
+            self._unsent = memoryview(frame)[sent:]
+            self._loop.add_writer(self._sock, self._writable)
 
-    async def _until_room(self) -> None:
-        room = self._room = self._loop.create_future()
-        self._loop.add_writer(self._sock, _done, room)
+    def _writable(self) -> None:
         try:
-            await room
-        finally:
-            self._room = None
-            if not self.closed:
-                self._loop.remove_writer(self._sock)
+            self._unsent = self._unsent[self._sock.send(self._unsent) :]
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+            return
+        if not self._unsent:
+            self._loop.remove_writer(self._sock)
 
     def _readable(self) -> None:
         try:
@@ -111,20 +167,22 @@ class Channel:
             return
         except OSError:
             chunk = b""
-        if not chunk or self._waiter is None or self._waiter.done():
+        answer = self._answer
+        if not chunk or answer is None or answer.done or self._unsent:
             self.close()
             return
-        buffer = self._buffer
-        buffer += chunk
-        if len(buffer) < HEADER_BYTES:
-            return
-        size = HEADER_BYTES + int.from_bytes(buffer[:HEADER_BYTES], "big")
-        if size > self._max_frame_bytes or len(buffer) > size:
+        if self._beginning:
+            self._beginning += chunk
+        frame = self._beginning or chunk
+        size = HEADER_BYTES + int.from_bytes(frame[:HEADER_BYTES], "big") if len(frame) >= HEADER_BYTES else None
+        if size is not None and (size > self._max_frame_bytes or len(frame) > size):
             self.close()
-        elif len(buffer) == size:
-            body = bytes(memoryview(buffer)[HEADER_BYTES:])
-            self._buffer = bytearray()
-            self._waiter.set_result(body)
+        elif len(frame) == size:
+            body = bytes(memoryview(frame)[HEADER_BYTES:])
+            self._beginning, self._answer = bytearray(), None
+            answer.give(body)
+        elif not self._beginning:
+            self._beginning += chunk
 
     def close(self) -> None:
         """Close the socket and fail whoever waits; idempotent."""
@@ -135,11 +193,6 @@ class Channel:
             self._loop.remove_reader(self._sock)
             self._loop.remove_writer(self._sock)
         self._sock.close()
-        for waiting in (self._waiter, self._room):
-            if waiting is not None and not waiting.done():
-                waiting.set_exception(ChannelClosed())
-
-
-def _done(room: asyncio.Future[None]) -> None:
-    if not room.done():
-        room.set_result(None)
+        answer, self._answer = self._answer, None
+        if answer is not None and not answer.done:
+            answer.fail(ChannelClosed())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from envscaler.canonical import from_untrusted_json, json_text_of, to_json
 from envscaler.errors import NotJson, ProgramError, SandboxError, WorkerLost
@@ -79,11 +79,10 @@ class Beginning:
     call_index: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedCall:
+class LoggedCall(NamedTuple):
     """A call that did something which it does again."""
 
-    index: int
+    call_index: int
     clock_us: int
     name: str
     arguments: bytes
@@ -354,14 +353,14 @@ class Session:
             raise WorkerLost(f"a worker could not be rebuilt: {error}") from error
         for logged in self._log:
             reply = await place.ask(
-                Call(place.next_serial(), logged.index, logged.clock_us, logged.name, logged.arguments, True, slot)
+                Call(place.next_serial(), logged.call_index, logged.clock_us, logged.name, logged.arguments, True, slot)
             )
             digest = reply.digest
             if (reply.kind == "ok") != logged.succeeded or not reply.usable or digest != logged.digest:
                 if isinstance(place, SharedWorker):
                     place.kill()
                     raise WorkerDied("ended")  # alone it may still do
-                raise WorkerLost(f"call {logged.index} ({logged.name}) did not do again what it had done before")
+                raise WorkerLost(f"call {logged.call_index} ({logged.name}) did not do again what it had done before")
         if digest != self._digest:
             raise WorkerLost("the program was not built again as it had been before")
 
