@@ -179,6 +179,15 @@ def plain_text(value: object, model: JsonValue = None, *, keep: bool = False) ->
         return None
 
 
+def decoded_text(value: JsonValue) -> tuple[bytes, None] | None:
+    """As `plain_text`, for what was read from a JSON text."""
+    try:
+        text = _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        return None
+    return (text, None) if _is_modest(text) else None
+
+
 def _follows(model: JsonValue, value: Any) -> bool:
     """Make a model equal to a value of its type; False, and the model of no more use, if that is no plain JSON data."""
     if isinstance(model, list):

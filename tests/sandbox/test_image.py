@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envscaler.canonical import canonical_text
+from envscaler.canonical import canonical_text, from_json, to_json
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside.image import Image
 
@@ -235,3 +236,20 @@ def test_the_image_of_what_has_not_changed_is_the_same_image() -> None:
         image, text = image.next(state)
         assert text == canonical_text(state)
         assert image.next(state) == (image, None)
+
+
+@given(st.dictionaries(NAMES, PLAIN, max_size=5))
+def test_what_was_just_read_need_not_be_read_back(state: dict[str, Any]) -> None:
+    text = to_json(state)
+    decoded = from_json(text)
+    for known in (decoded, from_json(text), {}):
+        assert Image().next(decoded, known)[1] == canonical_text(decoded)
+
+
+@pytest.mark.parametrize("value", [10**20, [[10**20]], json.loads("[" * 200 + "]" * 200)])
+def test_what_was_just_read_may_still_be_too_much(value: Any) -> None:
+    decoded = {"a": value, "b": [1]}
+    with pytest.raises(NotJson) as told_of_whole:
+        canonical_text(decoded)
+    with pytest.raises(NotJson, match=re.escape(str(told_of_whole.value))):
+        Image().next(decoded, decoded)

@@ -241,6 +241,23 @@ def test_a_program_that_cannot_be_built_is_an_error_that_says_why_and_where(
         box.open(Program(source, "Env"), {})
 
 
+@pytest.mark.parametrize(
+    "setter",
+    [
+        "    def __setattr__(self, name, value):\n"
+        "        super().__setattr__(name, value)\n        if name == 'rows': value.append((1, {3, 2}))\n",
+        "    @property\n    def b(self): return 1\n"
+        "    @b.setter\n    def b(self, value): self.rows.append((1, {3, 2}))\n",
+    ],
+)
+def test_a_setter_may_change_what_was_set_before(box: BlockingSandbox, setter: str) -> None:
+    session = box.open(Program(f"class Env:\n{setter}", "Env"), {"rows": [], "b": 1})
+    state = session.state()
+    assert state["rows"][0] == [1, [2, 3]]
+    assert session.digest == digest(state)
+    session.close()
+
+
 def test_nothing_leaks_from_one_session_into_the_next(box: BlockingSandbox) -> None:
     first = box.open(LEDGER, {"accounts": {}})
     first.call("open_account", {"owner": "Ada"})

@@ -6,16 +6,21 @@ is still the same is taken over. What is to be done with an image is the instanc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from marshal import dumps, loads
+from types import MappingProxyType
 from typing import Any
 
-from envscaler.canonical import JsonValue, canonical_text, member_text, plain_text
+from envscaler.canonical import JsonValue, canonical_text, decoded_text, member_text, plain_text
 
 _DICT, _LIST = b"\xfb", b"\xdb"
 _KEY_BEGINS = frozenset(b"zZaAutr0\xfa\xda\xe1\xc1\xf5\xf4")
 """What follows `_DICT` where it is a dictionary and no byte of a number or of a text: the type of a key, or the end."""
 _SIZE_BYTES = 4
 _UNSHAREABLE = frozenset({type(None), bool, int, float, str})
+
+
+NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 class _Part:
@@ -76,8 +81,13 @@ class Image:
         attributes.clear()
         attributes.update(before)
 
-    def next(self, attributes: dict[str, Any]) -> tuple[Image, bytes | None]:
+    def next(
+        self, attributes: dict[str, Any], decoded: Mapping[str, JsonValue] = NOTHING
+    ) -> tuple[Image, bytes | None]:
         """The image of attributes as they are now, this one if it shows them, and their canonical text.
+
+        Args:
+            decoded: attributes as they were read from a JSON text, and nobody has changed them since.
 
         Returns:
             None for the text where it is that of this image too.
@@ -93,7 +103,7 @@ class Image:
         marks = _marks(attributes)
         if marks is not None and marks == self._marks and list(attributes) == self._names:
             return self, None
-        found = None if marks is None else self._parts_of(attributes, marks)
+        found = None if marks is None else self._parts_of(attributes, marks, decoded)
         if found is None:
             text = canonical_text(attributes)
             return Image(together=together or _marshalled(attributes)), text
@@ -103,7 +113,9 @@ class Image:
             image._together = together or _marshalled(attributes)
         return image, None if same else b"{" + b",".join([parts[name].text for name in sorted(parts)]) + b"}"
 
-    def _parts_of(self, attributes: dict[str, Any], marks: list[bytes]) -> tuple[dict[str, _Part], bool, bool] | None:
+    def _parts_of(
+        self, attributes: dict[str, Any], marks: list[bytes], decoded: Mapping[str, JsonValue]
+    ) -> tuple[dict[str, _Part], bool, bool] | None:
         """The parts, whether no two of them share anything, and whether their texts are those of this image.
 
         Returns:
@@ -118,7 +130,7 @@ class Image:
             if before is not None and before.mark == mark:
                 part = before
             else:
-                changed = _part(name, value, mark, before)
+                changed = _part(name, value, mark, before, decoded.get(name))
                 if changed is None:
                     return None
                 part = changed
@@ -130,10 +142,12 @@ class Image:
         return parts, apart, same
 
 
-def _part(name: str, value: object, mark: bytes, before: _Part | None) -> _Part | None:
+def _part(name: str, value: object, mark: bytes, before: _Part | None, decoded: JsonValue) -> _Part | None:
     simple = type(value) in _UNSHAREABLE
     plain = None
-    if not simple:
+    if decoded is value:
+        plain = decoded_text(value)
+    elif not simple:
         # A model takes memory: only for what was seen to change.
         plain = plain_text(value) if before is None else plain_text(value, before.model, keep=True)
     text = member_text(name, value, None if plain is None else plain[0])

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from contextvars import copy_context
 from typing import Any, Literal
 
-from envscaler.canonical import bytes_digest, from_json, json_text_of
+from envscaler.canonical import JsonValue, bytes_digest, from_json, json_text_of
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside import loader
-from envscaler.sandbox.inside.image import Image
+from envscaler.sandbox.inside.image import NOTHING, Image
 from envscaler.sandbox.inside.virtual import Virtual
 from envscaler.sandbox.inside.wire import Build, Call, Read, Reply, Settings
 
@@ -98,8 +98,16 @@ class Instance:
     def _build(self, request: Build) -> None:
         self._module, self._class = loader.load(self._code, request.class_name, self._names)
         self._tools = loader.tools_of(self._class)
-        self._instance = loader.construct(self._class, lambda: from_json(request.state))
-        self._observe()
+        decoded: dict[str, Any] = {}
+
+        def fresh_state() -> dict[str, Any]:
+            nonlocal decoded
+            decoded = from_json(request.state)
+            return decoded
+
+        self._instance = loader.construct(self._class, fresh_state)
+        # The last one has become the attributes.
+        self._observe(decoded if loader.sets_plainly(type(self._instance), decoded) else NOTHING)
 
     def _call(self, request: Call) -> Reply:
         tool = self._tools.get(request.name)
@@ -118,13 +126,16 @@ class Instance:
             clock_us=self._virtual.clock_us,
         )
 
-    def _observe(self) -> bool:
+    def _observe(self, decoded: Mapping[str, JsonValue] = NOTHING) -> bool:
         """Take the state as it is now for the one to go back to; return whether it changed.
+
+        Args:
+            decoded: as for `Image.next`.
 
         Raises:
             NotJson, TooLarge: if it cannot be the state of a session.
         """
-        image, text = self._image.next(vars(self._instance))
+        image, text = self._image.next(vars(self._instance), decoded)
         if text is None:
             self._image = image
             return False

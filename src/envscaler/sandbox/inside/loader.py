@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -78,6 +78,12 @@ def _instance(cls: type, fresh_state: Callable[[], dict[str, JsonValue]]) -> obj
         except Exception:  # noqa: BLE001 - see above
             continue
     raise first
+
+
+def sets_plainly(cls: type, names: Collection[str]) -> bool:
+    """Whether to set attributes of these names runs nothing of the class."""
+    *members, _ = [vars(base) for base in cls.__mro__]
+    return not any("__setattr__" in known or not known.keys().isdisjoint(names) for known in members)
 
 
 def tools_of(cls: type) -> dict[str, Any]:
