@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,3 +18,11 @@ class Record(BaseModel):
     """A frozen value with documented fields; unknown fields are an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values for some fields; what was derived from the old ones is derived anew."""
+        copied = super().model_copy(update=update, deep=deep)
+        # pydantic takes the values of cached properties along, such as a digest of what is no longer so.
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
