@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from envscaler.llm.chat import Completion, ModelRequest
-from envscaler.messages import AssistantMessage
+from envscaler.messages import AssistantMessage, ToolCall, ToolMessage
 from envscaler.roles import types as t
 from envscaler.trajectory import Usage
 
@@ -174,6 +174,11 @@ def thing_of(text: str) -> str | None:
     return found.group(1).lower() if found else None
 
 
+def called(name: str, /, **arguments: Any) -> AssistantMessage:
+    """One tool call of an agent."""
+    return AssistantMessage(tool_calls=(ToolCall(name=name, arguments=arguments),))
+
+
 class LendingModel:
     """Answers by role; each answer is a method of the role's name, for tests to override."""
 
@@ -194,9 +199,13 @@ class LendingModel:
         if self.before_answer is not None:
             await self.before_answer(request)
         reply = getattr(self, request.role)(request.inputs)
-        text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+        if isinstance(reply, AssistantMessage):
+            message, text = reply, str(reply.tool_calls)
+        else:
+            text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+            message = AssistantMessage(content=text)
         return Completion(
-            message=AssistantMessage(content=text),
+            message=message,
             model=self.name,
             usage=Usage(input_tokens=len(text), output_tokens=len(request.role)),
             cost_usd=0.1,
@@ -304,5 +313,41 @@ class LendingModel:
         thing, member = ("T-2", "M-1") if inputs.position == 0 else ("T-1", "M-2")
         return (
             "```python\ndef check_func(final_state):\n"
-            f'    return final_state["things"]["{thing}"]["member_id"] == "{member}"\n```'
+            f'    thing = final_state["things"].get("{thing}") or {{}}\n'
+            f'    return (thing.get("status"), thing.get("member_id")) == ("lent", "{member}")\n```'
         )
+
+    def agent_turn(self, inputs: t.AgentTurnInputs) -> Any:
+        """Plays the task as an agent would: it looks member and things up, lends, and says so."""
+        seen = [json.loads(message.content) for message in inputs.conversation if isinstance(message, ToolMessage)]
+        name = inputs.task.split()[1]
+        match len(seen):
+            case 0:
+                return called("find_member", name=name)
+            case 1:
+                return called("find_things", status="free")
+            case 2:
+                return called(
+                    "lend_thing", thing_id=seen[1]["data"][0]["thing_id"], member_id=seen[0]["data"]["member_id"]
+                )
+        return "It is lent."
+
+
+class Variant(LendingModel):
+    """A model some of whose answers are replaced by functions of the inputs and of the usual answer."""
+
+    def __init__(self, **answers: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.answers = answers
+
+    def __getattribute__(self, name: str) -> Any:
+        usual = super().__getattribute__(name)
+        answers = super().__getattribute__("__dict__").get("answers", {})
+        if name in answers:
+            return lambda inputs: answers[name](inputs, usual(inputs))
+        return usual
+
+
+def check_code(body: str) -> str:
+    """A reply with one check function of that body."""
+    return f"```python\ndef check_func(final_state):\n    {body}\n```"

@@ -21,6 +21,7 @@ from synth.lending import LendingModel
 from envscaler.errors import BudgetExhausted, EndpointUnavailable, StoreError
 from envscaler.llm.chat import ModelRequest
 from envscaler.models import Models, ModelSettings, open_models
+from envscaler.proof import is_stale
 from envscaler.roles import types as t
 from envscaler.roles.role import Prompts
 from envscaler.store import LibraryStore
@@ -74,8 +75,10 @@ async def test_tasks_become_checked_environments_with_solved_scenarios(
         "distinct": 3,
         "programmed": 3,
         "accepted": 3,
+        "written": 6,
         "scenarios": 6,
         "solved": 6,
+        "proved": 6,
     }
     assert [(dropped.stage, dropped.reason, dropped.count) for dropped in report.dropped] == [
         ("discover", "not stateful", 1)
@@ -95,8 +98,12 @@ async def test_tasks_become_checked_environments_with_solved_scenarios(
     assert [scenario.id for scenario in scenarios] == ["bicycle-lending-desk-s001", "bicycle-lending-desk-s002"]
     assert scenarios[0].initial_state != scenarios[1].initial_state
     assert scenarios[0].solution is not None
-    assert scenarios[0].solution[2].arguments == {"thing_id": "T-2", "member_id": "M-1"}
-    assert [check.kind for check in scenarios[0].checks] == ["goal", "guard"]
+    assert scenarios[0].solution[-1].arguments == {"thing_id": "T-2", "member_id": "M-1"}
+    assert [check.kind for check in scenarios[0].checks] == ["goal", "guard", "guard", "guard"]
+    proofs = list(store.proofs("bicycle-lending-desk"))
+    assert [proof.scenario_id for proof in proofs] == [scenario.id for scenario in scenarios]
+    assert not any(map(is_stale, proofs, [skeleton] * 2, scenarios))
+    assert all(proof.solved and not proof.survivors for proof in proofs)
     index = store.read_index()
     assert (index.environments, index.scenarios) == (3, 6)
 

@@ -21,19 +21,21 @@ _SENTENCES = {
     "en": (
         "Has nothing else of {name} been changed, added or removed?",
         "Has nothing of {name} been changed, added or removed?",
+        "Has {name} stayed as it was?",
     ),
     "zh": (
         "除此之外，{name}是否没有任何更改、新增或删除？",
         "{name}是否没有任何更改、新增或删除？",
+        "{name}是否保持原样？",
     ),
 }
-"""By language, for a part of the state that the solution changes and for one that it leaves alone."""
+"""By language, for a part of the state that right ways change, for one that they leave alone, and for one value."""
 
 
 def guards(
     initial: State, right: Sequence[State], names: Iterable[str], *, exempt: Exempt, language: str
 ) -> tuple[Check, ...]:
-    """One guard for each part of the state.
+    """One guard for each part of the state; none for a single value that right ways change, or that may be any.
 
     Args:
         initial: the state right after reset.
@@ -43,12 +45,23 @@ def guards(
     """
     made = []
     for name in names:
-        changed = any(initial.get(name) != final.get(name) for final in right)
+        if not isinstance(initial.get(name), (dict, list)) and _is_free(name, initial, right, exempt):
+            continue
         body = _body(name, initial.get(name), [final.get(name) for final in right], exempt)
-        sentence = _SENTENCES.get(language, _SENTENCES["en"])[0 if changed else 1]
+        sentence = _SENTENCES.get(language, _SENTENCES["en"])[_form(name, initial, right)]
         source = "\n    ".join(["def check_func(final_state):", *body])
         made.append(Check(description=sentence.format(name=name.replace("_", " ")), source=source, kind="guard"))
     return tuple(made)
+
+
+def _form(name: str, initial: State, right: Sequence[State]) -> int:
+    if not isinstance(initial.get(name), (dict, list)):
+        return 2
+    return 0 if any(initial[name] != final.get(name) for final in right) else 1
+
+
+def _is_free(name: str, initial: State, right: Sequence[State], exempt: Exempt) -> bool:
+    return name not in initial or exempt((name,)) or any(initial[name] != final.get(name) for final in right)
 
 
 def _body(name: str, before: JsonValue, after: Sequence[JsonValue], exempt: Exempt) -> list[str]:
@@ -60,7 +73,7 @@ def _body(name: str, before: JsonValue, after: Sequence[JsonValue], exempt: Exem
         return _list(name, before, after)
     return [
         f"before, after = initial_state.get({name!r}), final_state.get({name!r})",
-        "return type(after) is type(before) and after == before",
+        "return after == before and isinstance(after, bool) is isinstance(before, bool)",
     ]
 
 
@@ -105,7 +118,7 @@ def _entries(name: str, before: dict[str, Any], after: Sequence[JsonValue], exem
 def _list(name: str, before: list[Any], after: Sequence[JsonValue]) -> list[str]:
     """A list may grow by what right ways add at its end; where one of them does more to it, only its length counts."""
     lists = [final for final in after if isinstance(final, list)]
-    longest = max((len(final) for final in lists), default=len(before))
+    longest = max(map(len, (before, *lists)))
     kept = all(final[: len(before)] == before for final in lists)
     return [
         f"before = initial_state.get({name!r}) or []",
