@@ -15,6 +15,7 @@ from rich.console import Console
 
 from envscaler.sandbox import BlockingSandbox
 from perf import authoring, episodes, judging, memory, steps, synthesis
+from perf.machine import Machine
 from perf.targets import Target, table_of
 
 
@@ -55,13 +56,15 @@ def main(
     with BlockingSandbox() as sandbox:
         level = sandbox.isolation.level
     load = os.getloadavg()[0]
-    console.print(f"{os.cpu_count()} cores, load {load:.1f}, workers {level}: read ratios, not absolute times\n")
+    console.print(f"{os.cpu_count()} cores, load {load:.1f}, workers {level}: read ratios, not absolute times")
+    machine = Machine.here()
+    console.print(f"{machine}\n")
     targets: list[Target] = []
     for topic in topics or list(Topic):
         targets += reports[topic](console)
         console.print()
     if targets:
-        console.print(table_of(targets))
+        console.print(table_of(targets, machine.slower))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     console.print(
         f"\n{time.monotonic() - start:.0f} s; load now {os.getloadavg()[0]:.1f}; peak of this process {peak:.0f} MB"

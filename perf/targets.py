@@ -26,15 +26,36 @@ class Target:
             return None
         return self.measured >= self.wanted if self.at_least else self.measured <= self.wanted
 
+    def at_speed(self, slower: float) -> float | None:
+        """What a machine would give that is so many times faster, if all of it were; None for what is no time."""
+        if self.measured is None:
+            return None
+        if self.unit == "a second":
+            return self.measured * slower
+        return self.measured / slower if self.unit.split()[0] in ("µs", "ms") else None
 
-def table_of(targets: list[Target]) -> Table:
-    """Targets, one a line."""
-    table = Table("target", "wanted", "measured", "", box=None)
+
+def table_of(targets: list[Target], slower: float) -> Table:
+    """Targets, one a line.
+
+    Args:
+        slower: how many times slower this machine is than the one on which the targets were set.
+    """
+    table = Table("target", "wanted", "measured", "", f"measured, for {slower:.1f} times the speed", box=None)
     words = {True: "met", False: "missed", None: "not measured"}
     for target in targets:
-        measured = "" if target.measured is None else f"{target.measured:,.3g}" if target.measured < 1000 else ""
-        if target.measured is not None and target.measured >= 1000:
-            measured = f"{target.measured:,.0f}"
         sign = "≥" if target.at_least else "≤"
-        table.add_row(target.what, f"{sign} {target.wanted:,g} {target.unit}", measured, words[target.met])
+        table.add_row(
+            target.what,
+            f"{sign} {target.wanted:,g} {target.unit}",
+            _figure(target.measured),
+            words[target.met],
+            _figure(target.at_speed(slower)),
+        )
     return table
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"

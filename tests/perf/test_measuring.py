@@ -10,6 +10,7 @@ import pytest
 
 from envscaler.state import canonical
 from perf.baseline import AuthorsWay, differences
+from perf.machine import LARGE_S, SMALL_S, Machine
 from perf.sides import Bare
 from perf.targets import Target
 from perf.usage import measured
@@ -70,6 +71,19 @@ def test_a_target_is_met_from_its_own_side() -> None:
     assert Target("step", 10, 15, "µs").met
     assert not Target("rate", 10, 15, "a second", at_least=True).met
     assert Target("memory", None, 15, "MB").met is None
+
+
+def test_a_figure_is_told_for_another_speed_where_it_is_a_time_or_a_rate() -> None:
+    assert Target("step", 30, 15, "µs CPU").at_speed(2) == 15
+    assert Target("reset", 3, 1, "ms").at_speed(2) == 1.5
+    assert Target("rate", 10, 15, "a second", at_least=True).at_speed(2) == 20
+    assert Target("memory", 3, 2.5, "MB").at_speed(2) is None
+    assert Target("less CPU", 3, 8, "times", at_least=True).at_speed(2) is None
+    assert Target("reset", None, 1, "ms").at_speed(2) is None
+
+
+def test_of_two_ratios_the_speed_is_the_one_that_excuses_less() -> None:
+    assert Machine(3 * SMALL_S, 2 * LARGE_S).slower == Machine(2 * SMALL_S, 3 * LARGE_S).slower == 2
 
 
 def test_released_workloads_have_states_calls_and_checks(shared_data: Path) -> None:
