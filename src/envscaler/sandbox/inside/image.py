@@ -69,7 +69,7 @@ class Image:
     def shows(self, attributes: dict[str, Any]) -> bool:
         """Whether the attributes are to the letter what they were, as far as can be told; they are not, if not."""
         if self._together is not None:
-            return _marshalled(attributes) == self._together
+            return marshalled(attributes) == self._together
         return self._marks is not None and _marks(attributes) == self._marks and list(attributes) == self._names
 
     def restore(self, attributes: dict[str, Any]) -> None:
@@ -97,7 +97,7 @@ class Image:
         """
         together = None
         if self._together is not None:
-            together = _marshalled(attributes)
+            together = marshalled(attributes)
             if together == self._together:
                 return self, None
         marks = _marks(attributes)
@@ -106,11 +106,11 @@ class Image:
         found = None if marks is None else self._parts_of(attributes, marks, decoded)
         if found is None:
             text = canonical_text(attributes)
-            return Image(together=together or _marshalled(attributes)), text
+            return Image(together=together or marshalled(attributes)), text
         parts, apart, same = found
         image = Image(list(parts), marks, parts) if apart else Image(parts=parts)
         if not apart:
-            image._together = together or _marshalled(attributes)
+            image._together = together or marshalled(attributes)
         return image, None if same else b"{" + b",".join([parts[name].text for name in sorted(parts)]) + b"}"
 
     def _parts_of(
@@ -187,8 +187,9 @@ def _marks(attributes: dict[str, Any]) -> list[bytes] | None:
         return None
 
 
-def _marshalled(attributes: Any) -> bytes | None:
+def marshalled(value: Any) -> bytes | None:
+    """What marshal makes of a value; None where it cannot hold it."""
     try:
-        return dumps(attributes)
+        return dumps(value)
     except ValueError:
         return None

@@ -19,6 +19,7 @@ from envscaler.canonical import JsonValue, canonical_text, from_json, to_json
 from envscaler.editing import EditError, edit
 from envscaler.errors import NotJson
 from envscaler.sandbox.inside import loader
+from envscaler.sandbox.inside.image import marshalled
 from envscaler.sandbox.inside.instance import Instance, Timeout, clean, failed, message_of
 from envscaler.sandbox.inside.virtual import Virtual
 from envscaler.sandbox.inside.wire import (
@@ -89,9 +90,12 @@ class Worker:
 
     def _judged(self, request: Judge) -> Reply:
         judged = []
+        states = _States(request)
         for source in request.sources:
             self._virtual.begin(request.seed, 0, request.clock_us)
-            reply = self._guarded(request.serial, partial(_said, request, source))
+            reply = self._guarded(request.serial, partial(_said, request, source, states))
+            if reply.kind != "ok":
+                states.renew()
             value = reply.result == b"true" if reply.kind == "ok" else None
             reason = f"{reply.type}: {reply.message}" if reply.message else reply.type
             judged.append(Judged(value, reason if value is None else "", reply.changed))
@@ -145,14 +149,45 @@ class Worker:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _said(request: Judge, source: str) -> Reply:
-    # Decoded for each: another order of keys, or one part in two places, is enough to lead the next one astray.
-    initial, final = from_json(request.initial), from_json(request.final)
+class _States:
+    """The states to judge: the same objects for check after check, as long as they are what they were to the letter.
+
+    Another order of keys, or one part in two places, is enough to lead the next check astray; marshal tells both.
+    """
+
+    def __init__(self, request: Judge) -> None:
+        self._request = request
+        self._mark: bytes | None = None
+        """What marshal made of both; None where others have to be read."""
+        self._initial: JsonValue = None
+        self._final: JsonValue = None
+
+    def both(self) -> tuple[JsonValue, JsonValue]:
+        """The initial and the final state."""
+        if self._mark is None:
+            self._initial, self._final = from_json(self._request.initial), from_json(self._request.final)
+            self._mark = marshalled((self._initial, self._final))
+        return self._initial, self._final
+
+    def untouched(self) -> bool:
+        """Whether nothing has been done to them."""
+        return self._mark is not None and marshalled((self._initial, self._final)) == self._mark
+
+    def renew(self) -> None:
+        """Have the next check see others."""
+        self._mark = None
+
+
+def _said(request: Judge, source: str, states: _States) -> Reply:
+    initial, final = states.both()
     if request.form == "function":
         value = loader.check_value(source, initial, final)
     else:
         value = loader.expression_value(source, final)
-    mutated = not (_still(final, request.final) and _still(initial, request.initial))
+    mutated = False
+    if not states.untouched():
+        states.renew()
+        mutated = not (_still(final, request.final) and _still(initial, request.initial))
     if type(value) is not bool:
         text = clean(f"it returned {type(value).__name__}, not a bool", 200)
         return Reply(serial=request.serial, kind="not_json", type="TypeError", message=text, changed=mutated)
