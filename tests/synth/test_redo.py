@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from synth.conftest import tree
-from synth.lending import LendingModel
+from synth.lending import LendingModel, Variant, check_code
 
 from envscaler.errors import StoreError, UsageError
+from envscaler.evidence import Thresholds
 from envscaler.models import Models
+from envscaler.proof import is_stale
 from envscaler.roles.role import Prompts
 from envscaler.store import LibraryStore
 from envscaler.synth import AssessReport, ScenariosReport, SynthSettings, run_assess, run_scenarios, run_synth
@@ -30,6 +32,16 @@ async def library(task_file: Path, tmp_path: Path, opened: Opened) -> Path:
         )
         await run_synth(settings, models, Prompts())
         return path
+
+
+DESK = "kayak-lending-desk"
+
+
+def edit(library: Path, before: str, after: str) -> None:
+    program = library / f"environments/{DESK}/program.py"
+    text = program.read_text(encoding="utf-8")
+    assert before in text
+    program.write_text(text.replace(before, after), encoding="utf-8")
 
 
 async def reassess(library: Path, model: LendingModel, opened: Opened, **more: object) -> AssessReport:
@@ -92,6 +104,39 @@ async def test_scenarios_are_added_until_there_are_enough(library: Path, opened:
     assert report.environments[0].present == 3
 
 
+async def test_scenarios_that_are_added_have_proofs_and_those_without_are_dropped(
+    library: Path, opened: Opened
+) -> None:
+    store = LibraryStore.open(library)
+    weak = Variant(
+        write_check=lambda inputs, usual: (
+            usual if inputs.position else check_code('return final_state["things"]["T-2"]["status"] == "lent"')
+        )
+    )
+    thresholds = Thresholds(mutation_score=1.0)
+    report = await extend(library, weak, opened, env_id=DESK, thresholds=thresholds)
+    (row,) = report.environments
+    assert (row.present, row.made, row.proved, row.unproved) == (2, 0, 2, 1)
+    assert "of the wrong final states are noticed" in row.dropped[0]
+    report = await extend(library, weak, opened, env_id=DESK, thresholds=thresholds, keep_unproved=True)
+    (row,) = report.environments
+    assert (row.present, row.made, row.proved, row.unproved) == (3, 1, 2, 1)
+    scenarios, proofs = list(store.scenarios(DESK)), list(store.proofs(DESK))
+    assert [proof.scenario_id for proof in proofs] == [scenario.id for scenario in scenarios]
+    skeleton = store.read_environment(DESK)
+    assert not any(is_stale(proof, skeleton, one) for proof, one in zip(proofs, scenarios, strict=True))
+
+
+async def test_renewed_scenarios_are_proved_again(library: Path, opened: Opened) -> None:
+    edit(library, "There is no member named", "Nobody here is named")
+    store = LibraryStore.open(library)
+    report = await extend(library, LendingModel(), opened, per_env=None, renew=True, env_id=DESK)
+    assert [row.proved for row in report.environments] == [2]
+    skeleton = store.read_environment(DESK)
+    proofs = zip(store.proofs(DESK), store.scenarios(DESK), strict=True)
+    assert not any(is_stale(proof, skeleton, scenario) for proof, scenario in proofs)
+
+
 async def test_a_scenario_that_was_removed_is_made_again(library: Path, opened: Opened) -> None:
     store = LibraryStore.open(library)
     before = tree(library)
@@ -122,16 +167,6 @@ async def test_wrong_use_is_said_in_a_sentence(library: Path, tmp_path: Path, op
     LibraryStore.create(tmp_path / "empty")
     with pytest.raises(UsageError, match="no environments yet"):
         await reassess(tmp_path / "empty", LendingModel(), opened)
-
-
-DESK = "kayak-lending-desk"
-
-
-def edit(library: Path, before: str, after: str) -> None:
-    program = library / f"environments/{DESK}/program.py"
-    text = program.read_text(encoding="utf-8")
-    assert before in text
-    program.write_text(text.replace(before, after), encoding="utf-8")
 
 
 async def test_scenarios_that_an_edit_does_not_touch_are_renewed_without_a_model(library: Path, opened: Opened) -> None:
