@@ -169,7 +169,8 @@ Run = Callable[..., Answer]
 def synth(cli: Command, task_file: Path, tmp_path: Path) -> Run:
     def run(server: ChatServer, library: Path, *more: object) -> Answer:
         flags = ("--model", "test-model", "--base-url", server.base_url)
-        numbers = ("--rounds", ROUNDS, "--scenarios", SCENARIOS)
+        # The server knows no agent: it answers with what the offline model said, which plays no tasks.
+        numbers = ("--rounds", ROUNDS, "--scenarios", SCENARIOS, "--solver-runs", 0)
         return cli("synth", task_file, "--library", library, *flags, *numbers, *more, "--json")
 
     return run
