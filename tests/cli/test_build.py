@@ -77,3 +77,14 @@ def test_impossible_values_are_wrong_use(cli: Command, tasks: Path, tmp_path: Pa
     assert answer.code == 2
     assert answer.out == ""
     assert arguments[0] in answer.err
+
+
+def test_a_number_of_scenarios_that_nobody_means_is_refused(cli: Command, library: Path, tmp_path: Path) -> None:
+    (tmp_path / "tasks.txt").write_text("Lend Emma to Ann.\n")
+    for command in (
+        ("scenarios", library, "--per-env"),
+        ("synth", tmp_path / "tasks.txt", "-l", tmp_path / "L", "--scenarios"),
+    ):
+        answer = cli(*command, 10**20)
+        assert answer.code == 2
+        assert "10000" in answer.err

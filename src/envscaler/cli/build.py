@@ -44,6 +44,8 @@ class Language(StrEnum):
     EN = "en"
 
 
+_MOST = 10_000
+"""Scenarios of one environment at most: a slip of the finger is not to begin a work of years."""
 _QUALITY = "Quality"
 _DISCOVERY = "Discovery"
 _PROOF = "Proof of scenarios"
@@ -142,7 +144,9 @@ def register(app: typer.Typer) -> None:
         ] = None,
         limit: Annotated[int | None, typer.Option("--limit", min=1, help="Read so many tasks at most.")] = None,
         until: Annotated[Until, typer.Option("--until", help="Last stage to carry out.")] = Until.SCENARIOS,
-        scenarios: Annotated[int, typer.Option("--scenarios", min=0, help="Scenarios for each environment.")] = 3,
+        scenarios: Annotated[
+            int, typer.Option("--scenarios", min=0, max=_MOST, help="Scenarios for each environment.")
+        ] = 3,
         seed: SeedOption = 0,
         rounds: RoundsOption = 100,
         threshold: ThresholdOption = 0.85,
@@ -308,6 +312,7 @@ def register(app: typer.Typer) -> None:
             typer.Option(
                 "--per-env",
                 min=1,
+                max=_MOST,
                 metavar="K",
                 help="Scenarios per environment; else 3, or with --renew as many as there are.",
                 show_default=False,
