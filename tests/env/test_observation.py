@@ -47,3 +47,11 @@ def test_unknown_tool_suggests_the_nearest_name() -> None:
 
 def test_unknown_tool_without_a_near_name_lists_all() -> None:
     assert "find_books, lend_book" in unknown_tool_text("zzz", ["lend_book", "find_books"])
+
+
+def test_an_exception_without_a_message_is_named_once() -> None:
+    for message in ("", "  "):
+        outcome = Outcome(result=None, fault=ToolFault("raised", "MemoryError", message), digest="", changed=False)
+        assert observe(outcome) == "Error: the tool raised MemoryError; nothing was changed"
+    told = Outcome(result=None, fault=ToolFault("raised", "KeyError", "'B1'"), digest="", changed=False)
+    assert "raised KeyError: 'B1';" in observe(told)
