@@ -242,7 +242,8 @@ def test_the_image_of_what_has_not_changed_is_the_same_image() -> None:
 def test_what_was_just_read_need_not_be_read_back(state: dict[str, Any]) -> None:
     text = to_json(state)
     decoded = from_json(text)
-    for known in (decoded, from_json(text), {}):
+    others: list[dict[str, Any]] = [decoded, from_json(text), {}]
+    for known in others:
         assert Image().next(decoded, known)[1] == canonical_text(decoded)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from envscaler.sandbox.inside.wire import HEADER_BYTES
 
 _CHUNK_BYTES = 65_536
+_NOTHING = memoryview(b"")
 
 
 class ChannelClosed(Exception):
@@ -94,7 +95,7 @@ class Channel:
         self._loop = asyncio.get_running_loop()
         self._beginning = bytearray()
         """What has come of a frame that is not complete."""
-        self._unsent = memoryview(b"")
+        self._unsent = _NOTHING
         self._answer: _Answer | None = None
         self.closed = False
         self._loop.add_reader(sock, self._readable)
@@ -158,6 +159,7 @@ class Channel:
             self.close()
             return
         if not self._unsent:
+            self._unsent = _NOTHING  # an empty part of a frame would keep all of it
             self._loop.remove_writer(self._sock)
 
     def _readable(self) -> None:
@@ -188,7 +190,7 @@ class Channel:
         """Close the socket and fail whoever waits; idempotent."""
         if self.closed:
             return
-        self.closed = True
+        self.closed, self._unsent = True, _NOTHING
         if not self._loop.is_closed():
             self._loop.remove_reader(self._sock)
             self._loop.remove_writer(self._sock)
