@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 from synth.lending import LendingModel, Variant, check_code
 
-from envscaler.evidence import Thresholds
+from envscaler.evidence import CheckFault, Probe, Proof, Thresholds
 from envscaler.models import Models, ModelSettings, open_models
 from envscaler.offline.domains import domains
-from envscaler.proof import is_stale
+from envscaler.proof import Examined, is_stale
+from envscaler.proof.playing import Played
 from envscaler.roles import types as t
 from envscaler.roles.role import Prompts
 from envscaler.sandbox import Sandbox
-from envscaler.scenario import Check
+from envscaler.scenario import Check, Scenario
 from envscaler.skeleton import EnvDescription, EnvSkeleton, Origin
 from envscaler.synth.asking import Asking
-from envscaler.synth.complaints import blamed
+from envscaler.synth.complaints import blamed, complaints
 from envscaler.synth.design import design
 from envscaler.synth.finishing import Proved
 from envscaler.synth.programming import program
@@ -208,3 +209,31 @@ def test_the_check_that_names_most_of_a_place_is_to_blame(
     sentences: tuple[str, ...], keys: list[str], told: list[str], index: int | None
 ) -> None:
     assert blamed(checks_of(*sentences), range(len(sentences)), keys, told) == index
+
+
+def test_what_a_check_does_that_none_may_is_told_without_the_calls_that_were_made() -> None:
+    proof = Proof(
+        env_id="desk",
+        scenario_id="desk-s001",
+        env_digest="",
+        scenario_digest="",
+        solution_digest="",
+        method=1,
+        kinds=("goal", "goal", "guard"),
+        probes=(
+            Probe(kind="noop", what="nothing was done", failed=(0,)),
+            Probe(kind="solution", what="the solution was played", failed=(0,)),
+            Probe(kind="variant", what="lend_thing before find_things", failed=(0, 2)),
+        ),
+        faults=(CheckFault(check=0, kind="raises", detail="when lend_thing before find_things: KeyError: 'x'"),),
+    )
+    scenario = Scenario(
+        id="desk-s001", env_id="desk", env_digest="", initial_state={}, task="", checks=checks_of("a", "b", "c")
+    )
+    found = complaints(scenario, Examined(proof, Played({}, {}, "", (), (), (), ())), ())
+    assert list(found) == [0, 1, 2]
+    assert "it raised KeyError: 'x'" in found[0]
+    assert "as its writer meant it" in found[0]
+    assert "True of the state at the beginning" in found[1]
+    assert "carried out as well, in another order" in found[2]
+    assert not any("lend_thing" in text for text in found.values())

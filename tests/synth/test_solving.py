@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from synth.lending import LendingModel, Variant, called, check_code
 
+from envscaler.errors import EndpointUnavailable, RequestFailed
+from envscaler.llm.chat import ModelRequest
 from envscaler.messages import AssistantMessage, ToolMessage
 from envscaler.models import Models
 from envscaler.proof.playing import planned, play
@@ -241,3 +243,34 @@ async def test_no_runs_are_made_where_none_are_asked_for(skeleton: EnvSkeleton, 
     assert proved.scenario.solution is not None
     assert len(proved.scenario.solution) == 3
     assert "solve" not in proved.scenario.origin.use
+
+
+async def test_a_run_that_the_endpoint_refuses_costs_only_itself(skeleton: EnvSkeleton, opened: Opened) -> None:
+    model = LendingModel()
+    answered = 0
+
+    async def refuse(request: ModelRequest) -> None:
+        nonlocal answered
+        if request.role == "agent_turn":
+            answered += 1
+            if answered == 1:
+                raise RequestFailed("no tools here")
+
+    model.before_answer = refuse
+    proved = await written(skeleton, model, opened)
+    assert proved.accepted
+    assert proved.scenario.origin.dropped == ("run 1: no tools here",)
+    assert proved.scenario.solution is not None
+    assert len(proved.scenario.solution) == 1
+
+
+async def test_an_endpoint_that_is_down_is_nobody_s_fault(skeleton: EnvSkeleton, opened: Opened) -> None:
+    model = LendingModel()
+
+    async def stay_down(request: ModelRequest) -> None:
+        if request.role == "agent_turn":
+            raise EndpointUnavailable("down")
+
+    model.before_answer = stay_down
+    with pytest.raises(EndpointUnavailable):
+        await written(skeleton, model, opened)

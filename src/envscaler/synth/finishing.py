@@ -26,7 +26,7 @@ from envscaler.synth.complaints import in_words
 from envscaler.synth.difficulty import difficulty
 from envscaler.synth.mending import Mended, Mender
 from envscaler.synth.plan import Executed, execute
-from envscaler.synth.solving import Solved, Solver, SolverRuns
+from envscaler.synth.solving import Solved, Solver, SolverRuns, way_text
 
 SOLVE = "solve"
 """Stage that the runs of solvers are counted for."""
@@ -155,7 +155,8 @@ class Finishing:
         scenario = scenario.model_copy(update={"solution": solved.solution})
         if not await _missed(scenario.checks, drafted.state, solved.played.final, judge):
             others = await self._alternatives(drafted, scenario.checks, dropped, judge)
-            scenario = scenario.model_copy(update={"alternatives": (*others, *solved.alternatives)})
+            ways = {way_text(calls): calls for calls in (*others, *solved.alternatives)}
+            scenario = scenario.model_copy(update={"alternatives": tuple(ways.values())})
 
         async def rewrite(index: int, check: Check, fault: str, number: int) -> Check | None:
             asked = t.WriteCheckInputs(

@@ -125,7 +125,7 @@ class Solver:
         ways = [await self._way(scenario, run, sameness) for run in chosen]
         # The plan stays as it was written, and before others of its length.
         (solution, played), *others = sorted(ways, key=lambda way: len(way[0]))
-        distinct = {_told(calls): calls for calls, _ in others if _told(calls) != _told(solution)}
+        distinct = {way_text(calls): calls for calls, _ in others if way_text(calls) != way_text(solution)}
         alternatives = tuple(distinct.values())[:_ALTERNATIVES]
         return Solved(solution, played, alternatives, tuple(rivals.values()))
 
@@ -209,5 +209,6 @@ def _successful(trajectory: Trajectory) -> tuple[list[SolutionCall], list[JsonVa
     return calls, results
 
 
-def _told(calls: Sequence[SolutionCall]) -> bytes:
+def way_text(calls: Sequence[SolutionCall]) -> bytes:
+    """What tells calls from others: names and values, not where the values came from."""
     return encode([[call.name, call.arguments] for call in calls])
