@@ -17,20 +17,24 @@ from envscaler.audit.mentions import GONE, Mentions, mentions, named_records
 from envscaler.audit.search import Candidate, Search
 from envscaler.editing import Edit
 from envscaler.evidence import AuditFinding, AuditKind
-from envscaler.proof.fields import Fields
+from envscaler.proof.fields import Fields, records_of
 from envscaler.proof.mutants import Mutants
 from envscaler.proof.playing import Played
 from envscaler.proof.sameness import Sameness, created_keys
-from envscaler.sandbox import CheckOutcome, Judge
+from envscaler.sandbox import CheckOutcome, Judge, leaves_nothing
 from envscaler.scenario import Check, Scenario
-from envscaler.state import JsonValue, diff, edits_of
+from envscaler.state import JsonValue, State, diff, edits_of
 
+_SHORTEST_END = 4
+"""Digits at the end of an id that tell it."""
 _BASES = 3
 """States that a check accepts from which contradictions are made."""
 _RECORDS = 6
 """Records at most that one check may look at for its contradictions to be made from a solved state."""
 _DISTURBED = 120
 """Disturbed states on which a check that always holds would hold."""
+_SEEDS = 10
+"""Seeds with which a check that may draw lots is asked."""
 _TIMELY = re.compile(
     r"\b(?:today|now|current|tomorrow|yesterday|days?|hours?|weeks?|dates?|deadline|overdue)\b|今|日|天"
 )
@@ -41,12 +45,12 @@ class Seen:
     """What the checks of a scenario said of the states that an episode can begin and end with."""
 
     reset: tuple[CheckOutcome, ...]
-    again: tuple[CheckOutcome, ...]
-    """The same with another seed."""
+    again: tuple[tuple[CheckOutcome, ...], ...]
+    """The same with other seeds."""
     later: tuple[CheckOutcome, ...]
     """The same at another time."""
     solved: tuple[CheckOutcome, ...] | None
-    solved_again: tuple[CheckOutcome, ...] | None
+    solved_again: tuple[tuple[CheckOutcome, ...], ...] | None
     solved_later: tuple[CheckOutcome, ...] | None
 
 
@@ -79,24 +83,35 @@ class CheckAudit:
         return seen, found
 
     async def _look(self) -> Seen:
-        scenario, played = self._scenario, self._played
-        later = (datetime.fromisoformat(scenario.clock) + timedelta(days=400)).isoformat()
-        reset, again, reset_later = [
-            await self._judge.check(
-                self._sources, initial_state=played.reset, final_state=played.reset, clock=clock, seed=seed
-            )
-            for clock, seed in ((scenario.clock, 0), (scenario.clock, 1), (later, 0))
-        ]
+        played = self._played
+        reset = await self._look_at(played.reset, self._scenario.clock)
         if not self._has_solution:
-            return Seen(reset, again, reset_later, None, None, None)
-        after = (datetime.fromisoformat(played.clock) + timedelta(days=400)).isoformat()
-        solved, solved_again, solved_later = [
-            await self._judge.check(
-                self._sources, initial_state=played.reset, final_state=played.final, clock=clock, seed=seed
+            return Seen(*reset, None, None, None)
+        return Seen(*reset, *await self._look_at(played.final, played.clock))
+
+    async def _look_at(
+        self, state: State, clock: str
+    ) -> tuple[tuple[CheckOutcome, ...], tuple[tuple[CheckOutcome, ...], ...], tuple[CheckOutcome, ...]]:
+        """What the checks say of a state, what they say with other seeds, and what at another time."""
+
+        async def said(sources: Sequence[str], clock: str, seed: int) -> tuple[CheckOutcome, ...]:
+            return await self._judge.check(
+                sources, initial_state=self._played.reset, final_state=state, clock=clock, seed=seed
             )
-            for clock, seed in ((played.clock, 0), (played.clock, 1), (after, 0))
-        ]
-        return Seen(reset, again, reset_later, solved, solved_again, solved_later)
+
+        first = await said(self._sources, clock, 0)
+        # Only those that import something can draw lots.
+        drawing = [index for index, source in enumerate(self._sources) if not leaves_nothing(source)]
+        again = []
+        for seed in range(1, _SEEDS) if drawing else ():
+            row = list(first)
+            for index, outcome in zip(
+                drawing, await said([self._sources[n] for n in drawing], clock, seed), strict=True
+            ):
+                row[index] = outcome
+            again.append(tuple(row))
+        later = (datetime.fromisoformat(clock) + timedelta(days=400)).isoformat()
+        return first, tuple(again), await said(self._sources, later, 0)
 
     async def _edited(
         self, sources: Sequence[str], edits: Sequence[Sequence[Edit]]
@@ -137,7 +152,8 @@ class CheckAudit:
             return found
         if reading.verdicts == {True} or (reset.value is True and not reading.reads_state):
             found.append(self._finding(check, "tautology", "it returns True whatever the state is"))
-            return found
+            if not reading.reads_state:
+                return found
         search = Search(self._played.reset, self._played.clock, self._fields, reading, mentioned)
         candidates = search.candidates()
         rows = await self._edited([check.source], [candidate.edits for candidate in candidates])
@@ -145,7 +161,7 @@ class CheckAudit:
         values = [outcome.value for outcome in disturbed]
         if reset.value is True and (solved is None or solved.value is True):
             tried = [*values, *(row[0].value for row in rows)]
-            if all(tried):
+            if all(value is True for value in tried):
                 says = f"it holds at reset and on all of {len(tried)} disturbed states, the empty one among them"
                 found.append(self._finding(check, "always_true", says))
                 return found
@@ -174,15 +190,15 @@ class CheckAudit:
         for when, outcomes, again, later in moments:
             if outcomes is None or again is None or later is None:
                 continue
-            one, other, another = outcomes[index], again[index], later[index]
+            one, others, another = outcomes[index], [row[index] for row in again], later[index]
             kind: AuditKind | None = None
             if one.mutated:
                 kind, says = "mutates", f"{when} it changes the state that it looks at"
             elif one.value is None:
                 is_type = (one.error or "").startswith("TypeError: it returned ")
                 kind, says = "not_bool" if is_type else "raises", f"{when}: {one.error}"
-            elif one.value != other.value:
-                kind, says = "nondeterministic", f"{when} it says {one.value}, and asked again {other.value}"
+            elif any(one.value != other.value for other in others):
+                kind, says = "nondeterministic", f"{when} it says {one.value}, and asked again {not one.value}"
             elif one.value != another.value and not _TIMELY.search(
                 f"{check.description} {self._scenario.task}".lower()
             ):
@@ -201,6 +217,9 @@ class CheckAudit:
         candidates: Sequence[Candidate],
         disturbed: Sequence[bool | None],
     ) -> Iterator[AuditFinding]:
+        if solved is not None:
+            # A field that no record has, before or after, is brought about by no call.
+            accepted = [one for one in accepted if not self._is_invented(one)]
         if reset.value is not False or accepted or any(disturbed) or (solved is not None and solved.value is True):
             return
         if reading.verdicts == {False}:
@@ -209,14 +228,41 @@ class CheckAudit:
             says = f"it says False at reset, after the solution, and of {len(candidates) + len(disturbed)} other states"
             yield self._finding(check, "never_true", says)
 
+    def _is_invented(self, candidate: Candidate) -> bool:
+        """Whether a candidate gives a record a field that none of its kind has."""
+        for change in candidate.edits:
+            container, *rest = change[0]
+            records = [*records_of(self._played.reset, container).values()]
+            records += records_of(self._played.final, container).values()
+            known = {name for record in records if isinstance(record, dict) for name in record}
+            if known and len(rest) == 2 and rest[1] not in known:
+                return True
+            if (
+                known
+                and len(rest) == 1
+                and len(change) > 1
+                and isinstance(change[1], dict)
+                and not known >= change[1].keys()
+            ):
+                return True
+        return False
+
     def _read_off(self, check: Check, reading: Reading) -> Iterator[AuditFinding]:
+        if reading.by_process:
+            says = "it asks for what differs from process to process: a hash, a process id, a set's order, nanoseconds"
+            yield self._finding(check, "nondeterministic", says)
         if reading.whole:
             yield self._finding(check, "whole_state", "it compares whole states, or whole containers, with each other")
-        ids = [value for value in reading.constants if isinstance(value, str) and value in self._created]
+        ids = [value for value in reading.constants if isinstance(value, str) and self._is_created(value)]
         stated = [value for value in ids if value not in self._scenario.task]
         if stated:
             says = f"it asks for {stated[0]!r}, an id that is made during the episode"
             yield self._finding(check, "created_ids", says, value=stated[0])
+
+    def _is_created(self, text: str) -> bool:
+        """Whether a text is an id that was made during the episode, or the end of one that holds its number."""
+        ends = len(text) >= _SHORTEST_END and text.isdigit() and any(key.endswith(text) for key in self._created)
+        return text in self._created or ends
 
     # -- states that it accepts -----------------------------------------------------------------------------
 
@@ -270,7 +316,9 @@ class CheckAudit:
 
     def _emptied(self, reading: Reading, mentioned: Mentions) -> Iterator[Contradiction]:
         """A container that a goal check looks through, emptied."""
-        if GONE.search(mentioned.bare):
+        gone = GONE.search(mentioned.bare)
+        values = {demand.value for demand in reading.demands if isinstance(demand.value, str)}
+        if gone is not None and gone.group().casefold() not in {value.casefold() for value in values}:
             return
         read = {demand.path[0] for demand in reading.demands if demand.path}
         for container in self._fields.containers:

@@ -81,7 +81,7 @@ class Contradictions:
         accepted: State = edit(copied(self._state), base.edits)
         if base.way == "removed":
             yield from self._not_removed(base)
-        if self._is_gone:
+        if self._is_gone and not self._is_what_is_named(base, accepted):
             return
         old = [container for container, _ in self._named]
         if base.way == "made" and not self._is_new and base.records[0][0] in old:
@@ -96,6 +96,18 @@ class Contradictions:
         yield from self._swapped(base)
         yield from self._existing(base, accepted)
         yield from self._missing(base, accepted)
+
+    def _is_what_is_named(self, base: Base, accepted: State) -> bool:
+        """Whether the word that says that something is gone is a value that a record is to have: `cancelled`, say."""
+        word = GONE.search(self._mentioned.bare)
+        if word is None or base.way == "removed":
+            return False
+        return any(
+            isinstance(value, str) and folded(value) == folded(word.group())
+            for container, key in base.records
+            if isinstance(record := records_of(accepted, container).get(key), dict)
+            for value in record.values()
+        )
 
     # -- values ---------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ ANY = "*"
 TODAY = "<today>"
 """In place of a constant: the day, or the moment, at which the check runs."""
 _STATE = "final_state"
+_OF_PROCESS = {"getpid", "time_ns", "perf_counter", "perf_counter_ns", "monotonic_ns", "process_time", "urandom"}
 _CLOCK = {"today", "now", "utcnow"}
 _SAME = {
     "isoformat",
@@ -39,7 +40,22 @@ _SAME = {
     "date",
 }
 """Methods that leave a value what it is, as far as what it says goes."""
-_PASSING = {"str", "int", "float", "round", "list", "sorted", "set", "tuple", "dict", "len", "abs", "sum", "enumerate"}
+_PASSING = {
+    "str",
+    "repr",
+    "int",
+    "float",
+    "round",
+    "list",
+    "sorted",
+    "set",
+    "tuple",
+    "dict",
+    "len",
+    "abs",
+    "sum",
+    "enumerate",
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,8 @@ class Reading:
     """Whether it looks for parts of texts."""
     whole: bool = False
     """Whether it compares whole states, or whole containers with each other."""
+    by_process: bool = False
+    """Whether it asks what differs from process to process: hashes, process ids, the order of a set, nanoseconds."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +148,7 @@ def read_check(source: str) -> Reading:
         reads_initial="initial_state" in source,
         parts_of_texts=reader.parts_of_texts,
         whole=reader.whole,
+        by_process=reader.by_process,
     )
 
 
@@ -153,8 +172,12 @@ class _Reader(ast.NodeVisitor):
     keys: set[str] = field(default_factory=set)
     parts_of_texts: bool = False
     whole: bool = False
+    by_process: bool = False
     helpers: set[str] = field(default_factory=set)
     """Functions of one argument that the check defines: taken for ways to spell a value."""
+    sets: set[str] = field(default_factory=set)
+    unordered: set[str] = field(default_factory=set)
+    """Names of lists made of sets."""
 
     def __post_init__(self) -> None:
         parameter = self.function.args.args[0].arg if self.function.args.args else _STATE
@@ -169,6 +192,13 @@ class _Reader(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
+        if self._is_set(node.value):
+            self.sets.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        listed = (
+            node.value.args[:1] if isinstance(node.value, ast.Call) and _is_call(node.value, "list", "tuple") else []
+        )
+        if listed and self._is_set(listed[0]):
+            self.unordered.update(target.id for target in node.targets if isinstance(target, ast.Name))
         self.generic_visit(node)
         for target in node.targets:
             self._bind(target, self._known(node.value))
@@ -261,10 +291,16 @@ class _Reader(ast.NodeVisitor):
             part = self._known(node.args[0])
             if isinstance(part, _Part) and isinstance(function.value, ast.Name):
                 self.names[function.value.id] = _Part(part.path[:-1])
+        self.by_process = self.by_process or _asks_process(node)
         self._known(node)
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
+        listed = isinstance(node.value, ast.Call) and _is_call(node.value, "list", "tuple") and node.value.args[:1]
+        name = node.value.id if isinstance(node.value, ast.Name) else None
+        index = isinstance(node.slice, ast.Constant) and type(node.slice.value) is int
+        if index and ((listed and self._is_set(listed[0])) or name in self.unordered):
+            self.by_process = True
         self._known(node)
         self.generic_visit(node)
 
@@ -294,7 +330,7 @@ class _Reader(ast.NodeVisitor):
 
     def _compare(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> None:
         one, other = self._known(left), self._known(right)
-        if isinstance(operator, ast.Eq | ast.NotEq):
+        if isinstance(operator, ast.Eq | ast.NotEq) and not (_counts(left) or _counts(right)):
             self._note_whole(one, other)
         if isinstance(one, _Part) and isinstance(other, _Constant):
             self._demand(one.path, operator, other.value, turned=False)
@@ -305,11 +341,17 @@ class _Reader(ast.NodeVisitor):
                 self.demands.append(Demand(part.path, "refers", key.container))
 
     def _note_whole(self, one: _Known, other: _Known) -> None:
-        kinds = {type(one), type(other)}
-        if kinds == {_Part, _Initial}:
-            assert isinstance(one, (_Part, _Initial))
-            assert isinstance(other, (_Part, _Initial))
-            self.whole = self.whole or (one.path == other.path and len(one.path) <= 1)
+        """Note a comparison of a state, or of all records of a container, with another one, or with a written one."""
+        for part, against in ((one, other), (other, one)):
+            if not isinstance(part, _Part) or len(part.path) > 1:
+                continue
+            written = isinstance(against, _Constant) and (
+                isinstance(against.value, dict)
+                or (isinstance(against.value, str) and against.value[:2] in ('{"', "{'"))
+            )
+            initial = isinstance(against, _Initial) and (against.path == part.path or not part.path)
+            if written or initial:
+                self.whole = True
 
     def _demand(self, path: tuple[str, ...], operator: ast.cmpop, value: Any, *, turned: bool) -> None:
         several = isinstance(value, (list, tuple, set, frozenset))
@@ -336,6 +378,13 @@ class _Reader(ast.NodeVisitor):
             if one is None or isinstance(one, (str, int, float, bool)):
                 self.demands.append(Demand(path, relation, one))
 
+    def _is_set(self, node: ast.expr) -> bool:
+        return (
+            isinstance(node, ast.Set | ast.SetComp)
+            or _is_call(node, "set", "frozenset")
+            or (isinstance(node, ast.Name) and node.id in self.sets)
+        )
+
     # -- what an expression is ------------------------------------------------------------------------------
 
     def _known(self, node: ast.expr) -> _Known:
@@ -358,11 +407,20 @@ class _Reader(ast.NodeVisitor):
             known = self._known(node.operand)
             number = known.value if isinstance(known, _Constant) else None
             return _Constant(-number) if isinstance(number, (int, float)) else None
+        if isinstance(node, ast.Dict) and node.keys:
+            return _Constant({})
+        if isinstance(node, ast.DictComp) and len(node.generators) == 1:
+            return self._known(node.generators[0].iter)
         if isinstance(node, ast.BinOp):
             # `abs(amount - 5.0) < 0.01`
             one, other = self._known(node.left), self._known(node.right)
             if isinstance(node.op, ast.Sub) and isinstance(one, _Part) and isinstance(other, _Constant):
                 self.demands.append(Demand(one.path, "is", other.value))
+            if isinstance(node.op, ast.Add) and isinstance(one, _Constant) and isinstance(other, _Constant):
+                texts = isinstance(one.value, str) and isinstance(other.value, str)
+                if texts:
+                    self.constants.append(one.value + other.value)
+                    return _Constant(one.value + other.value)
             return None
         return self._called(node) if isinstance(node, ast.Call) else None
 
@@ -375,6 +433,8 @@ class _Reader(ast.NodeVisitor):
             return None
         if function.attr in _CLOCK:
             return _Constant(TODAY)
+        if function.attr in ("deepcopy", "dumps", "copy") and node.args:
+            return self._known(node.args[0])
         known = self._known(function.value)
         if function.attr == "get" and node.args:
             return self._looked_up(known, node.args[0])
@@ -396,3 +456,27 @@ class _Reader(ast.NodeVisitor):
         if isinstance(known, _Initial):
             return _Initial((*known.path, token))
         return None
+
+
+def _is_call(node: ast.expr, *names: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def _counts(node: ast.expr) -> bool:
+    """Whether an expression looks at numbers or keys of records and not at what they hold."""
+    if _is_call(node, "len", "sum"):
+        return True
+    if _is_call(node, "set", "sorted", "list", "frozenset", "tuple") and isinstance(node, ast.Call) and node.args:
+        inner = node.args[0]
+        return not (isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr != "keys")
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "keys"
+
+
+def _asks_process(node: ast.Call) -> bool:
+    if _is_call(node, "hash", "id"):
+        return True
+    if _is_call(node, "next") and node.args and _is_call(node.args[0], "iter"):
+        inner = node.args[0]
+        assert isinstance(inner, ast.Call)
+        return bool(inner.args) and (isinstance(inner.args[0], ast.Set | ast.SetComp) or _is_call(inner.args[0], "set"))
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _OF_PROCESS

@@ -49,6 +49,7 @@ class _Tried:
     calls: int = 0
     worked: int = 0
     changed: int = 0
+    raised: int = 0
     errors: dict[str, str] = field(default_factory=dict)
     """Failures without their particulars, each with an example."""
 
@@ -153,6 +154,7 @@ class _Environment:
         tried.calls += 1
         tried.changed += outcome.changed
         failure = str(outcome.fault) if outcome.fault is not None else None
+        tried.raised += outcome.fault is not None
         if failure is None and reports_failure(outcome.result):
             failure = str(outcome.result.get("error"))
         if failure is None:
@@ -168,7 +170,9 @@ class _Environment:
         said = await self._judge.evaluate([rule.predicate or "" for rule in self._ruled], await session.state())
         broken = [rule for rule, outcome in zip(self._ruled, said, strict=True) if outcome.value is False]
         for rule in broken:
-            self._break(rule, name, arguments)
+            # A rule of other tools may say something of requests only, and not of every state that follows.
+            if name in rule.tools or not rule.tools:
+                self._break(rule, name, arguments)
         # One state that is broken breaks the rule again at every call that follows.
         self._ruled = [rule for rule in self._ruled if rule not in broken]
 
@@ -184,7 +188,9 @@ class _Environment:
         elif tried.calls and not tried.worked:
             example = next(iter(tried.errors.values()), "")
             says = f"all of {tried.calls} calls with valid arguments failed, for example: {example}"
-            sure = tried.calls >= _FEW and never_succeeds(self._skeleton, tool.name)
+            sure = tried.calls >= _FEW and (
+                len(tried.errors) == 1 or tried.raised > tried.calls / 4 or never_succeeds(self._skeleton, tool.name)
+            )
             self._add("unreachable_tool", says, place=tool.name, suspected=not sure)
 
     def _add(

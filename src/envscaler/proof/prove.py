@@ -20,13 +20,15 @@ from envscaler.proof.playing import Played, planned, play
 from envscaler.proof.sameness import Sameness, leaves
 from envscaler.proof.texts import Known, demanded, leaks
 from envscaler.proof.ways import Way, Ways
-from envscaler.sandbox import CheckOutcome, Judge, Sandbox
+from envscaler.sandbox import CheckOutcome, Judge, Sandbox, leaves_nothing
 from envscaler.scenario import Check, CheckKind, Scenario
 from envscaler.skeleton import EnvSkeleton
-from envscaler.state import JsonValue, State, diff, digest, edits_of, encode
+from envscaler.state import JsonValue, State, diff, digest, edits_of, encode, tokens
 
 METHOD = 1
 """Raised when what is tried changes: older proofs are stale then."""
+_SEEDS = 5
+"""Seeds with which a check that may draw lots is asked."""
 MOST_WRONG = 150
 """Wrong final states of one scenario at most."""
 MOST_TOO_MUCH = 40
@@ -156,8 +158,9 @@ class _Proving:
         alike = [one for _, one in same_calls if one.succeeded]
         sameness = Sameness.of(played.reset, played.final, (one.final for one in alike))
         right = [(way, await self._play(way)) for way in ways.right()]
+        aside = _kept_by_program(played, fields)
         for way, one in [*same_calls, *right]:
-            if way.kind == "alternative" or sameness.same(one.final, played.final):
+            if way.kind == "alternative" or sameness.same(one.final, played.final, aside):
                 self._note(way.kind, way.what, await self._judged(one, one.final, one.clock))
         self._sameness = sameness
         self._right = (played.final, *(one.final for way, one in right if way.kind == "alternative"))
@@ -180,19 +183,21 @@ class _Proving:
         return await play(self._skeleton, self._scenario, way.calls, self._sandbox, seed=way.seed, clock=way.clock)
 
     async def _judged(self, played: Played, final: State, clock: str) -> tuple[CheckOutcome, ...]:
-        """What the checks say, twice; what one of them does that it may not is noted."""
-        first, second = [
-            await self._judge.check(
-                self._sources, initial_state=played.reset, final_state=final, clock=clock, seed=seed
+        """What the checks say; of those that may draw lots it is noted whether they say the same with other seeds."""
+
+        async def said(sources: Sequence[str], seed: int) -> tuple[CheckOutcome, ...]:
+            return await self._judge.check(
+                sources, initial_state=played.reset, final_state=final, clock=clock, seed=seed
             )
-            for seed in (0, 1)
-        ]
-        for index, (one, other) in enumerate(zip(first, second, strict=True)):
-            if one.value != other.value:
-                said = f"{_said(one)}, and asked again {_said(other)}"
-                self._faults.setdefault(
-                    (index, "nondeterministic"), CheckFault(check=index, kind="nondeterministic", detail=said)
-                )
+
+        first = await said(self._sources, 0)
+        drawing = [index for index, source in enumerate(self._sources) if not leaves_nothing(source)]
+        for seed in range(1, _SEEDS) if drawing else ():
+            again = await said([self._sources[index] for index in drawing], seed)
+            for index, other in zip(drawing, again, strict=True):
+                if first[index].value != other.value:
+                    told = f"{_said(first[index])}, and asked again {_said(other)}"
+                    self._fault(index, "nondeterministic", told)
         return first
 
     async def _edited(self, played: Played, mutants: Sequence[Mutant]) -> None:
@@ -221,7 +226,9 @@ class _Proving:
     # -- what nobody can know -------------------------------------------------------------------------------
 
     def _hidden(self, played: Played, kinds: Sequence[CheckKind]) -> Iterable[str]:
-        known = Known(self._scenario, self._skeleton, played.results)
+        # What a call that changes something returns is what it was told, as a rule.
+        told = [result for result, changed in zip(played.results, played.changed, strict=True) if not changed]
+        known = Known(self._scenario, self._skeleton, told)
         given = {encode(value) for call in played.made for _, value in leaves(call.arguments)}
         computed = [
             value
@@ -237,6 +244,14 @@ class _Proving:
                         f"check {index + 1} demands {' or '.join(map(repr, values))}, which stands neither in the "
                         "task nor in the state, and no call tells it"
                     )
+
+
+def _kept_by_program(played: Played, fields: Fields) -> frozenset[str]:
+    """State keys that hold no records and were changed to what no call was told: logs and counters of the program."""
+    given = {encode(value) for call in played.made for _, value in leaves(call.arguments)}
+    changed = {tokens(change.pointer)[0] for change in diff(played.reset, played.final) if change.pointer}
+    plain = {key for key in changed if key not in fields.containers and not isinstance(played.final.get(key), dict)}
+    return frozenset(key for key in plain if encode(played.final.get(key)) not in given)
 
 
 def _counts_as(check: Check, at_reset: CheckOutcome) -> CheckKind:

@@ -6,7 +6,7 @@ ones are found by playing the same calls with another seed and at another time i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from envscaler.state import JsonValue, State, diff, digest, encode, tokens
@@ -92,17 +92,22 @@ class Sameness:
         """Whether the value at a path of `state` may be any."""
         return place_of(path, state) in self.exempt
 
-    def text(self, final: State) -> str:
-        """A text that final states share exactly if they come to the same."""
+    def text(self, final: State, aside: Collection[str] = ()) -> str:
+        """A text that final states share exactly if they come to the same.
+
+        Args:
+            aside: state keys that are not looked at.
+        """
         names = self._names(final)
         parts: dict[str, JsonValue] = {}
         for key, part in final.items():
-            parts[key] = self._contents(part, (key,), final, names)
+            if key not in aside:
+                parts[key] = self._contents(part, (key,), final, names)
         return digest(parts)
 
-    def same(self, one: State, other: State) -> bool:
+    def same(self, one: State, other: State, aside: Collection[str] = ()) -> bool:
         """Whether two final states come to the same."""
-        return self.text(one) == self.text(other)
+        return self.text(one, aside) == self.text(other, aside)
 
     def _names(self, final: State) -> dict[str, str]:
         """For each id that was made on the way a name that says what the record holds."""

@@ -56,8 +56,6 @@ class Known:
             seen: what calls returned.
         """
         texts = [scenario.task, skeleton.doc]
-        if scenario.user_profile is not None:
-            texts += [scenario.user_profile.opening, *scenario.user_profile.facts]
         for tool in skeleton.tools:
             texts.append(tool.description)
             texts += map(str, _constants_of(tool.parameters))
@@ -71,6 +69,7 @@ class Known:
                 elif isinstance(leaf, (int, float)) and not isinstance(leaf, bool):
                     self._values.add(float(leaf))
         self._text = _folded("\n".join(texts))
+        self._task = _folded(scenario.task)
         self._values.update(float(number.replace(",", "")) for number in _NUMBER.findall(self._text))
 
     def knows(self, value: JsonValue) -> bool:
@@ -83,7 +82,7 @@ class Known:
         if not text or text in self._values or text in self._text:
             return True
         words = re.findall(r"\w+", text)
-        return bool(words) and all(word in self._text for word in words)
+        return bool(words) and all(word in self._task for word in words)
 
 
 def demanded(check: Check) -> list[tuple[JsonValue, ...]]:
@@ -104,7 +103,18 @@ def demanded(check: Check) -> list[tuple[JsonValue, ...]]:
                 out.append(tuple(_literals(side)))
             elif isinstance(operator, ast.Eq):
                 out.append((*_literals(side), *_literals(node.left)))
+            elif isinstance(operator, ast.Lt | ast.LtE):
+                out.append(tuple(_near(node.left)))
     return [group for group in dict.fromkeys(out) if group and not any(isinstance(value, bool) for value in group)]
+
+
+def _near(node: ast.AST) -> list[JsonValue]:
+    """The number in `abs(value - number)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs" and node.args:
+        inner = node.args[0]
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
+            return _literals(inner.right) or _literals(inner.left)
+    return []
 
 
 def _literals(node: ast.AST) -> list[JsonValue]:

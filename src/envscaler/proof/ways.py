@@ -74,6 +74,9 @@ class Ways:
         if len(self._writing) < len(plan):
             literal = [PlannedCall(_literal(self._played.made[index])) for index in self._writing]
             yield Way("variant", "without looking anything up", tuple(literal))
+        if self._writing:
+            again = PlannedCall(_literal(self._played.made[self._writing[-1]]))
+            yield Way("variant", f"{again.call.name} twice", (*plan, again))
         yield from self._reordered()
         for number, calls in enumerate(self._scenario.alternatives, 1):
             yield Way("alternative", f"alternative {number}", tuple(planned(calls)))

@@ -18,6 +18,7 @@ from envscaler.sandbox.contract import (
 from envscaler.sandbox.judge import Judge
 from envscaler.sandbox.sandbox import Sandbox
 from envscaler.sandbox.session import Session
+from envscaler.sandbox.traceless import leaves_nothing
 
 __all__ = [
     "DEFAULT_CLOCK",
@@ -37,4 +38,5 @@ __all__ = [
     "Session",
     "Snapshot",
     "ToolFault",
+    "leaves_nothing",
 ]
