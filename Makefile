@@ -6,7 +6,7 @@ TASKS ?= examples/tasks.jsonl
 LIBRARY ?= quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev quickstart stats check format test test-slow test-confined perf live live-test lock clean
+.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined perf live live-test lock clean
 
 help:
 	@echo "make quickstart   make environments from 200 task texts with the embedded offline model, and show them"
@@ -14,6 +14,7 @@ help:
 	@echo "make test         check the code and run the tests"
 	@echo "make check        formatting, lint, types, import layers"
 	@echo "make test-slow    the tests that take minutes"
+	@echo "make planted      how many planted faults the audit finds, and its false alarms"
 	@echo "make test-confined   the tests of what runs generated code, as a user without rights and in a container"
 	@echo "make perf         speed and memory, ratios side by side"
 	@echo "make live TASKS=… BASE_URL=… MODEL=…   the same chain with a real model"
@@ -56,6 +57,9 @@ test: check
 
 test-slow: dev
 	$(BIN)/python -m pytest -m slow
+
+planted: dev
+	$(BIN)/python -m pytest -m slow -s tests/audit/test_planted.py
 
 # What runs generated code, as others run it: without rights (which root gives up for it), in a container, on an older
 # kernel in a container without rights, and on a system that cannot harden processes at all.

@@ -49,6 +49,8 @@ def clean_of(one: Planted) -> EnvSkeleton:
 def test_a_tool_without_effect_says_that_it_did_and_leaves_the_state_alone(bench: Bench) -> None:
     for one in planted("tool_without_effect", bench):
         assert both(bench, one) == ((True, True), (True, False)), one
+        working = [a for a in attempts(one.skeleton.id, bench) if a.tool.name == one.place and a.worked]
+        assert not any(try_out(bench, one.skeleton, attempt)[1] for attempt in working[:8]), one
 
 
 def test_an_unreachable_tool_refuses_every_call_that_works_in_the_clean_program(bench: Bench) -> None:

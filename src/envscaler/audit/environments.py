@@ -179,7 +179,9 @@ class _Environment:
     def _break(self, rule: Rule, name: str, arguments: dict[str, JsonValue]) -> None:
         says = f"after {name} the rule does not hold any more ({rule.predicate})"
         call: JsonValue = {"name": name, "arguments": arguments}
-        self._add("rule_not_enforced", says, place=rule.text, call=call)
+        # A rule that names no tool, or is not said to be enforced, can be one of how things are at first.
+        claimed = bool(rule.tools) and rule.enforced is not False
+        self._add("rule_not_enforced", says, place=rule.text, suspected=not claimed, call=call)
 
     def _judge_tool(self, tool: ToolSpec, tried: _Tried) -> None:
         if tried.worked and tool.effect == "update" and not tried.changed:

@@ -156,8 +156,7 @@ class _Auditing:
         missed = [probe for probe in edits if not guards.intersection(probe.failed)]
         if missed:
             says = f"{len(missed)} of {len(edits)} edits that nobody asked for pass all guards"
-            caught = proof.over_edits_caught or 0.0
-            yield self._finding("missing_guard", says, suspected=caught >= _HARMLESS, examples=_told(missed))
+            yield self._finding("missing_guard", says, examples=_told(missed))
         for probe in proof.of("variant", "alternative"):
             if probe.failed:
                 timely = probe.what.startswith(("an hour later", "looking", "after "))

@@ -9,9 +9,11 @@ query returns.
 from __future__ import annotations
 
 import ast
+import calendar
 import re
 from collections.abc import Iterable, Iterator
 
+from envscaler.proof.fields import moment
 from envscaler.proof.sameness import leaves
 from envscaler.scenario import Check, Scenario
 from envscaler.skeleton import EnvSkeleton
@@ -19,6 +21,10 @@ from envscaler.state import JsonValue
 
 _TOKEN = re.compile(r"[\w][\w.-]*")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_RELATIVE = re.compile(
+    r"\b(?:today|tomorrow|yesterday|tonight|now|(?:next|this|last|coming) \w+|in \w+ (?:days?|weeks?|months?|years?)"
+    r"|days? (?:from|after|later)|days?|weeks?)\b|今天|明天|后天|昨天|天后|下周|本周"
+)
 _SHORTEST_ID = 3
 _SMALL = 12
 """Whole numbers up to this are counts that a person takes for granted."""
@@ -81,6 +87,8 @@ class Known:
         text = _folded(str(value))
         if not text or text in self._values or text in self._text:
             return True
+        if _is_dated(text, self._task):
+            return True
         words = re.findall(r"\w+", text)
         return bool(words) and all(word in self._task for word in words)
 
@@ -106,6 +114,24 @@ def demanded(check: Check) -> list[tuple[JsonValue, ...]]:
             elif isinstance(operator, ast.Lt | ast.LtE):
                 out.append(tuple(_near(node.left)))
     return [group for group in dict.fromkeys(out) if group and not any(isinstance(value, bool) for value in group)]
+
+
+def _is_dated(text: str, task: str) -> bool:
+    """Whether a task says in words which day a text is, or only how far it is from today."""
+    found = moment(text)
+    if found is None:
+        return False
+    if _RELATIVE.search(task):
+        return True
+    month = calendar.month_name[found.month].casefold()
+    spoken = (
+        rf"{found.day}(?:st|nd|rd|th)?(?: of)? {month[:3]}\w*",
+        rf"{month[:3]}\w* {found.day}(?!\d)",
+        rf"{found.month}月{found.day}日",
+        rf"(?<!\d)0?{found.day}[./]0?{found.month}(?!\d)",
+        rf"(?<!\d)0?{found.month}/0?{found.day}(?!\d)",
+    )
+    return any(re.search(form, task) for form in spoken)
 
 
 def _near(node: ast.AST) -> list[JsonValue]:

@@ -48,9 +48,15 @@ def planted_in_tool(
 
 
 def in_method(
-    kind: str, effect: str, suits: Callable[[Attempt], bool], shown: Shown, *, also: tuple[str, ...] = ()
+    kind: str,
+    effect: str,
+    suits: Callable[[Attempt], bool],
+    shown: Shown,
+    *,
+    everywhere: bool = False,
+    also: tuple[str, ...] = (),
 ) -> Callable[[Change], Change]:
-    """Registers a change of a method, kept where an attempt shows that it is a fault."""
+    """Registers a change of a method, kept where an attempt, or every one (`everywhere`), shows that it is a fault."""
 
     def registered(change: Change) -> Change:
         def planting(ground: Ground, bench: Bench, draw: Random) -> Planted | None:
@@ -62,13 +68,13 @@ def in_method(
                 skeleton = change(Method(ground.skeleton, tool), draw)
                 if skeleton is None:
                     continue
-                for attempt in [a for a in tried if a.tool.name == name][:4]:
-                    worked, changed, _ = try_out(bench, skeleton, attempt)
-                    if shown(attempt, worked, changed):
-                        made = planted_in_tool(kind, ground, bench, skeleton, name, change.__doc__ or "", attempt, also)
-                        if made.beside:
-                            return made
-                        break
+                candidates = [a for a in tried if a.tool.name == name][:8]
+                shows = [shown(a, *try_out(bench, skeleton, a)[:2]) for a in candidates]
+                if any(shows) and (all(shows) or not everywhere):
+                    attempt = candidates[shows.index(True)]
+                    made = planted_in_tool(kind, ground, bench, skeleton, name, change.__doc__ or "", attempt, also)
+                    if made.beside:
+                        return made
             return None
 
         form(kind)(planting)
@@ -83,7 +89,9 @@ def _works(attempt: Attempt) -> bool:
 
 # -- says that it did, and did not --
 
-_idle = in_method("tool_without_effect", "update", _works, lambda attempt, worked, changed: worked and not changed)
+_idle = in_method(
+    "tool_without_effect", "update", _works, lambda attempt, worked, changed: worked and not changed, everywhere=True
+)
 
 
 @_idle
@@ -157,7 +165,9 @@ def _copies_the_record(method: Method, draw: Random) -> EnvSkeleton | None:
 
 # -- cannot succeed --
 
-_stuck = in_method("unreachable_tool", "update", _works, lambda attempt, worked, changed: not worked and not changed)
+_stuck = in_method(
+    "unreachable_tool", "update", _works, lambda attempt, worked, changed: not worked and not changed, everywhere=True
+)
 
 
 def _id_parameter(method: Method) -> tuple[str, str] | None:
