@@ -150,7 +150,8 @@ class _Auditing:
         if unnoticed:
             score = proof.mutation_score or 0.0
             says = f"{len(unnoticed)} of {len(proof.mutants)} wrong final states pass all checks"
-            yield self._finding("weak_checks", says, suspected=score >= _HARMLESS, examples=_told(unnoticed))
+            slight = score >= _HARMLESS or all(map(_is_spelling, unnoticed))
+            yield self._finding("weak_checks", says, suspected=slight, examples=_told(unnoticed))
         guards = {index for index, kind in enumerate(proof.kinds) if kind == "guard"}
         edits = proof.of("over_edit")
         missed = [probe for probe in edits if not guards.intersection(probe.failed)]
@@ -184,6 +185,12 @@ class _Auditing:
             suspected=suspected,
             place=place,
         )
+
+
+def _is_spelling(probe: Probe) -> bool:
+    """Whether a near miss is the same word in another case."""
+    other, _, value = probe.what.partition(": ")[2].partition(" instead of ")
+    return probe.kind == "near_miss" and other.casefold() == value.casefold()
 
 
 def _is_type(error: str | None) -> bool:
