@@ -30,7 +30,7 @@ def spoiled(library: Path) -> Path:
     """A run in which a book was lent to the wrong member and another one without need."""
     calls = [
         SolutionCall(name="lend_book", arguments={"book_id": "B1", "member": "Bob\x1b[31m"}),
-        SolutionCall(name="lend_book", arguments={"book_id": "B2", "member": "Ann"}),
+        SolutionCall(name="lend_book", arguments={"book_id": "B2", "member": "Bob\x1b[31m"}),
     ]
     run = RunStore(library / "rollouts" / "spoiled")
     run.append(asyncio.run(_played(*calls)))
@@ -43,7 +43,10 @@ def test_what_went_wrong_stands_before_the_checks(cli: Command, spoiled: Path) -
     text = " ".join(answer.out.split())
     assert text.index("What went wrong") < text.index("Check 1 goal")
     assert 'wrong value (check 1): lend_book(book_id="B1", member="Bob\\u001b[31m") at step 1' in text
-    assert 'extra edit (check 3): lend_book(book_id="B2", member="Ann") at step 2 touched what was to stay' in text
+    assert (
+        'extra edit (check 3): lend_book(book_id="B2", member="Bob\\u001b[31m") at step 2 touched what was to stay'
+        in text
+    )
     assert "changed /books/B2/copies (Œuvres) from 2 to 1" in text
     assert "/loans/L1/member" in text
     assert "def check_func(final_state):" in text
@@ -55,7 +58,7 @@ def test_json_is_the_same_as_one_object(cli: Command, spoiled: Path) -> None:
     assert [fault["kind"] for fault in reading["faults"]] == ["wrong value", "extra edit"]
     assert [check["check"]["number"] for check in reading["checks"]] == [1, 3]
     (check,) = cli("explain", spoiled, 0, "other books", "--json").json["checks"]
-    assert check["places"][0]["changes"][0]["call"]["arguments"] == {"book_id": "B2", "member": "Ann"}
+    assert check["places"][0]["changes"][0]["call"]["arguments"] == {"book_id": "B2", "member": "Bob\x1b[31m"}
     assert check["remedy"] == {
         "changes": [{"pointer": "/books/B2/copies", "kind": "changed", "before": 1, "after": 2}],
         "found_in": "reset",
