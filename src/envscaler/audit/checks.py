@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from envscaler.audit.contradictions import Base, Contradiction, Contradictions, shown_edits
-from envscaler.audit.demands import TODAY, Reading, read_check
+from envscaler.audit.demands import Reading, read_check
 from envscaler.audit.mentions import GONE, Mentions, mentions, named_records
 from envscaler.audit.search import Candidate, Search
 from envscaler.editing import Edit
@@ -370,8 +370,3 @@ class CheckAudit:
 
 def _smallest_of(contradictions: Iterable[Contradiction]) -> Contradiction:
     return min(contradictions, key=lambda one: (one.suspected, len(one.edits)))
-
-
-def is_timely(reading: Reading) -> bool:
-    """Whether a check asks what day it is."""
-    return TODAY in [demand.value for demand in reading.demands]
