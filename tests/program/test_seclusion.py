@@ -91,4 +91,9 @@ def test_a_way_out_is_named_with_its_line(line: str, said: str) -> None:
 
 def test_all_ways_out_are_told() -> None:
     found = ways_out(f"{PROGRAM}\nimport os, sys\nvars(int)\nexec('1')\n")
-    assert [way.partition(" (")[0] for way in found] == ["it imports os", "it imports sys", "it uses vars", "it uses exec"]
+    assert [way.partition(" (")[0] for way in found] == [
+        "it imports os",
+        "it imports sys",
+        "it uses vars",
+        "it uses exec",
+    ]

@@ -35,8 +35,8 @@ class FixedLibrary(Record):
     solutions_removed: int = 0
 
 
-def write_fixed(library: Path, target: Path, report: AuditReport) -> FixedLibrary:
-    """Write a cleaned copy of a library to a new folder.
+def require_new(library: Path, target: Path) -> None:
+    """Make sure that a cleaned library can be written to a folder.
 
     Raises:
         StoreError: if the folder is the library itself, or holds anything.
@@ -45,6 +45,15 @@ def write_fixed(library: Path, target: Path, report: AuditReport) -> FixedLibrar
         raise StoreError(f"{target} is the library itself; name another folder for the cleaned one")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StoreError(f"{target} is not empty; name a new folder for the cleaned library")
+
+
+def write_fixed(library: Path, target: Path, report: AuditReport) -> FixedLibrary:
+    """Write a cleaned copy of a library to a new folder.
+
+    Raises:
+        StoreError: as `require_new`, or if it cannot be written.
+    """
+    require_new(library, target)
     source, written = LibraryStore.open(library), LibraryStore.create(target)
     found: dict[tuple[str, str], list[AuditFinding]] = defaultdict(list)
     unusable = {finding.env_id for finding in report.findings if _breaks_environment(finding)}

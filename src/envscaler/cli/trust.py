@@ -75,14 +75,20 @@ def register(app: typer.Typer) -> None:
         """Try checks on no-op, solution, mutants, over-edits and variants; exit 1 when a scenario falls short."""
         import asyncio
 
-        from envscaler.cli.places import locate_library
+        from envscaler.cli.places import locate, scenario_of
         from envscaler.cli.progress import reporter
         from envscaler.cli.trust_reports import show_prove
+        from envscaler.env.library import open_library
         from envscaler.evidence import Thresholds
         from envscaler.proof.run import run_prove
 
-        place = locate_library(library)
-        assert place.library is not None
+        place = locate(library)
+        if place.library is None:
+            raise UsageError(f"{library} is a run; give a library")
+        scenario_id = None
+        if place.scenario is not None and place.env_id is not None:
+            with open_library(place.library) as opened:
+                scenario_id = scenario_of(opened, place.env_id, place.scenario).id
         thresholds = Thresholds(
             mutation_score=min_mutation_score,
             over_edits_caught=min_over_edits_caught,
@@ -93,7 +99,7 @@ def register(app: typer.Typer) -> None:
             work = run_prove(
                 place.library,
                 env_id=place.env_id,
-                scenario_id=place.scenario,
+                scenario_id=scenario_id,
                 thresholds=thresholds,
                 force=force,
                 workers=workers,
@@ -125,7 +131,7 @@ def register(app: typer.Typer) -> None:
         """Find what is wrong with environments, scenarios and checks, without a model. Stopped, it resumes."""
         import asyncio
 
-        from envscaler.audit.fix import write_fixed
+        from envscaler.audit.fix import require_new, write_fixed
         from envscaler.audit.run import run_audit
         from envscaler.cli.places import locate_library
         from envscaler.cli.progress import reporter
@@ -134,10 +140,10 @@ def register(app: typer.Typer) -> None:
         place = locate_library(library)
         folder = place.library
         assert folder is not None
-        if place.scenario is not None:
-            raise UsageError(f"{library}: an audit is of a library or an environment; `prove` takes a scenario")
         if fix is not None and place.env_id is not None:
             raise UsageError("--fix writes a whole library; name the library and no environment of it")
+        if fix is not None:
+            require_new(folder, fix)
         with reporter(quiet=output.quiet) as display:
             work = run_audit(folder, env_id=place.env_id, workers=workers, isolation=isolation.value, progress=display)
             report = asyncio.run(work)
