@@ -333,6 +333,12 @@ def test_a_book_for_someone_else_is_a_wrong_value_at_the_field_that_holds_it() -
     assert [(one.pointer, one.before, one.after) for one in remedy.changes] == [("/loans/L1/member", "Bob", "Ann")]
 
 
+def test_of_two_calls_that_are_as_near_the_one_stands_for_the_solution_s_that_changes_the_same_places() -> None:
+    reading = read(call("lend_book", book_id="B1", member="Bob"), call("lend_book", book_id="B2", member="Ann"))
+    said = [(fault.kind, fault.call and fault.call.step, fault.checks) for fault in reading.faults]
+    assert said == [("wrong value", 1, (1,)), ("extra edit", 2, (3,))]
+
+
 def test_an_attempt_that_raised_is_shown_at_the_place_that_it_should_have_changed() -> None:
     reading = read(LEND, call("return_book", loan_id="L9"), call("return_book", loan_id="L1"))
     assert [fault.kind for fault in reading.faults] == ["undone later"]

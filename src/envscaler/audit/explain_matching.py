@@ -71,7 +71,7 @@ def matched_calls(episode: Playback, solution: Playback, names: dict[str, str]) 
     """For each call of the solution that changes something the call of the episode that stands for it.
 
     The very same calls are paired first, those that were carried out before those that were refused; then calls of the
-    same tool, those with most arguments in common first.
+    same tool, those with most arguments in common first, then those that change most of the same places.
 
     Args:
         names: ids of created records in the solution → in the episode.
@@ -83,6 +83,7 @@ def matched_calls(episode: Playback, solution: Playback, names: dict[str, str]) 
                 (like := _argument_likeness(played, own, names)) < 1.0,
                 own.made.refused,
                 -like,
+                -_places_in_common(played, own, names),
                 abs(place - number),
                 number,
                 place,
@@ -108,6 +109,11 @@ def _argument_likeness(played: PlayedCall, own: PlayedCall, names: dict[str, str
     differing = _differing(played, own, names)
     count = len({*played.made.arguments, *own.made.arguments})
     return 1.0 - len(differing) / count if count else 1.0
+
+
+def _places_in_common(played: PlayedCall, own: PlayedCall, names: dict[str, str]) -> int:
+    theirs = {"/".join(names.get(part, part) for part in change.pointer.split("/")) for change in played.changes}
+    return len(theirs.intersection(change.pointer for change in own.changes))
 
 
 def _differing(played: PlayedCall, own: PlayedCall, names: dict[str, str]) -> tuple[str, ...]:
