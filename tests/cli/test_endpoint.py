@@ -49,7 +49,7 @@ def test_an_endpoint_that_stays_down_ends_with_1(cli: Command, library: Path) ->
     with ChatServer(answer="ok") as server:
         base_url = server.base_url
     answer = cli("rollout", library, "--model", "test-model", "--base-url", base_url, "--patience", "0", "--quiet")
-    assert "the same command resumes" in answer.refused(1)
+    assert "the same command goes on where it stopped" in answer.refused(1)
 
 
 @pytest.mark.parametrize(
