@@ -25,7 +25,9 @@ __all__ = [
     "encode",
     "escape",
     "get",
+    "leaves",
     "patched",
+    "pointer_of",
     "replaced",
     "text_digest",
     "tokens",
@@ -45,6 +47,23 @@ def tokens(pointer: str) -> list[str]:
     if not pointer.startswith("/"):
         raise ValueError(f"not a JSON pointer: {pointer!r}")
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
+
+
+def pointer_of(*path: str) -> str:
+    """The JSON pointer of a path."""
+    return "".join(f"/{escape(part)}" for part in path)
+
+
+def leaves(value: JsonValue, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], JsonValue]]:
+    """The parts of a value that are no containers, or empty ones, with the path to each."""
+    if isinstance(value, dict) and value:
+        for key, part in value.items():
+            yield from leaves(part, (*path, key))
+    elif isinstance(value, list) and value:
+        for index, part in enumerate(value):
+            yield from leaves(part, (*path, str(index)))
+    else:
+        yield path, value
 
 
 def get(value: JsonValue, pointer: str) -> JsonValue:

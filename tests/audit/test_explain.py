@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from envscaler.audit.explain import choose_check, explain_episode
 from envscaler.audit.explain_matching import created_names
 from envscaler.audit.explain_records import CheckReading, EpisodeReading, FaultKind, Place
-from envscaler.audit.reading_places import changes_between, edits_of, label_of, touches
+from envscaler.audit.reading_places import changes_between, label_of, touches
 from envscaler.audit.reading_source import text_of
 from envscaler.editing import edit
 from envscaler.env import Library, open_library
@@ -31,7 +31,7 @@ from envscaler.rollout import ScenarioWorld, play
 from envscaler.sandbox import Sandbox
 from envscaler.scenario import Check, Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton
-from envscaler.state import Change, JsonValue, State
+from envscaler.state import Change, JsonValue, State, edits_of
 from envscaler.synth import SynthSettings, run_synth
 from envscaler.trajectory import StopReason, Trajectory
 

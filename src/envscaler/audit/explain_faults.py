@@ -13,18 +13,8 @@ from dataclasses import dataclass
 from envscaler.audit.explain_matching import Matched
 from envscaler.audit.explain_playback import Playback
 from envscaler.audit.explain_records import CallMade, Fault, RuleBroken, SolutionStep
-from envscaler.audit.reading_places import (
-    keys_of_records,
-    label_of,
-    leaves,
-    pointer_of,
-    records,
-    same_value,
-    touches,
-    value_at,
-    words_in,
-)
-from envscaler.state import Change, JsonValue, tokens
+from envscaler.audit.reading_places import keys_of_records, label_of, records, same_value, touches, value_at, words_in
+from envscaler.state import Change, JsonValue, leaves, pointer_of, tokens
 
 _SHOWN_CHARS = 300
 

@@ -11,13 +11,13 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from envscaler.audit.reading_places import edits_of, leaves, pattern_of, pointer_of, records
+from envscaler.audit.reading_places import pattern_of, records
 from envscaler.audit.reading_source import CheckText
 from envscaler.editing import Edit
 from envscaler.sandbox import CheckOutcome
 from envscaler.sandbox.judge import Judge
 from envscaler.sandbox.traceless import leaves_nothing
-from envscaler.state import Change, JsonValue, State, get, tokens
+from envscaler.state import Change, JsonValue, State, edits_of, get, leaves, pointer_of, tokens
 
 _TOGETHER = 200
 """States of one message: they have the time of one call."""
@@ -110,7 +110,8 @@ class Reader:
     async def places(self, state: State) -> Reading:
         """The places of `state` that the check's answer depends on."""
         (now,) = await self._values(state, [[]])
-        values = dict(sorted(leaves(state), key=lambda leaf: not self._is_named(leaf[0])))
+        of_leaves = {pointer_of(*path): value for path, value in leaves(state)}
+        values = dict(sorted(of_leaves.items(), key=lambda leaf: not self._is_named(leaf[0])))
         siblings = _siblings(state, values)
         read: dict[str, None] = {}
         left = self.trials
@@ -158,9 +159,9 @@ class Reader:
         """Leaves whose container, record and field the check's text names."""
         names = self.text.names
         return [
-            pointer
-            for pointer, _ in leaves(state)
-            if len(path := tokens(pointer)) > 2 and path[0] in names and path[1] in names and path[-1] in names
+            pointer_of(*path)
+            for path, _ in leaves(state)
+            if len(path) > 2 and path[0] in names and path[1] in names and path[-1] in names
         ][:limit]
 
 

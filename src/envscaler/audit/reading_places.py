@@ -1,35 +1,17 @@
-"""Places of a state: what leaves it has, what differs between two states, how a record is called, edits as judges take
-them.
+"""Places of a state: what differs between two states, how a record is called, which ids there are.
 
 Pure. Which places a check reads is `reading`'s business.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from envscaler.editing import Edit
-from envscaler.state import Change, JsonValue, State, diff, encode, escape, get, tokens
+from envscaler.proof.sameness import place_of
+from envscaler.state import Change, JsonValue, State, diff, encode, get, leaves, pointer_of, tokens
 
 _TELLING = ("name", "title", "full_name", "label", "code", "subject", "summary", "username", "email")
 _LABEL_CHARS = 60
-
-
-def pointer_of(*path: str) -> str:
-    """The JSON pointer of a path."""
-    return "".join(f"/{escape(part)}" for part in path)
-
-
-def leaves(value: JsonValue, pointer: str = "") -> Iterator[tuple[str, JsonValue]]:
-    """The parts of a value that are no containers, or empty ones, with their pointers."""
-    if isinstance(value, dict) and value:
-        for key, part in value.items():
-            yield from leaves(part, f"{pointer}/{escape(key)}")
-    elif isinstance(value, list) and value:
-        for index, part in enumerate(value):
-            yield from leaves(part, f"{pointer}/{index}")
-    else:
-        yield pointer, value
 
 
 def records(state: State) -> Iterator[tuple[str, str, dict[str, JsonValue]]]:
@@ -64,14 +46,6 @@ def changes_between(before: JsonValue, after: JsonValue) -> list[Change]:
         else:
             found[place] = Change(pointer=place, kind="changed", before=get(before, place), after=get(after, place))
     return list(found.values())
-
-
-def edits_of(changes: Iterable[Change]) -> list[Edit]:
-    """The changes as edits of a state in which they have not been made."""
-    return [
-        [tokens(change.pointer)] if change.kind == "removed" else [tokens(change.pointer), change.after]
-        for change in changes
-    ]
 
 
 def value_at(state: JsonValue, pointer: str) -> tuple[bool, JsonValue]:
@@ -137,13 +111,7 @@ def _short(text: str) -> str:
 
 def pattern_of(pointer: str, state: State) -> str:
     """The place without the keys of records and the positions in lists: `/bookings/*/status`."""
-    out: list[str] = []
-    value: JsonValue = state
-    for depth, token in enumerate(tokens(pointer)):
-        of_records = depth == 1 and isinstance(value, dict) and any(isinstance(part, dict) for part in value.values())
-        out.append("*" if of_records or isinstance(value, list) else token)
-        _, value = value_at(value, pointer_of(token))
-    return pointer_of(*out)
+    return pointer_of(*place_of(tokens(pointer), state))
 
 
 def keys_of_records(*states: State) -> frozenset[str]:

@@ -14,19 +14,9 @@ from itertools import combinations, islice
 
 from envscaler.audit.explain_records import FoundIn
 from envscaler.audit.reading import Reader
-from envscaler.audit.reading_places import (
-    changes_between,
-    edits_of,
-    keys_of_records,
-    leaves,
-    pointer_of,
-    records,
-    same_value,
-    touches,
-    value_at,
-)
+from envscaler.audit.reading_places import changes_between, keys_of_records, records, same_value, touches, value_at
 from envscaler.editing import edit
-from envscaler.state import Change, JsonValue, State, tokens
+from envscaler.state import Change, JsonValue, State, edits_of, leaves, pointer_of, tokens
 
 _PAIRS_OF = 60
 """Changes beyond which pairs of them are not tried."""
@@ -131,8 +121,9 @@ def _worded(reader: Reader, final: State, touched: Sequence[str]) -> Iterator[li
                 inside = {name: value for name, value in wanted if name not in row}
                 if inside and not isinstance(row[field], dict):
                     yield [_set(final, pointer, inside)]
-    for pointer, value in leaves(final):
-        if len(tokens(pointer)) == 1 and tokens(pointer)[0] in names:
+    for path, value in leaves(final):
+        if len(path) == 1 and path[0] in names:
+            pointer = pointer_of(*path)
             yield from ([_set(final, pointer, literal)] for literal in literals if _fits(literal, value, ids))
     for container, key, row in rows:
         if key in names:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from envscaler.proof.sameness import Place, leaves, place_of
+from envscaler.proof.sameness import Place, place_of
 from envscaler.skeleton import Attribute, EnvSkeleton
-from envscaler.state import JsonValue, State, encode
+from envscaler.state import JsonValue, State, encode, leaves
 
 ValueKind = Literal["flag", "number", "moment", "category", "reference", "text", "other"]
 """`category`: one of few words, such as a status; `reference`: the id of a record; `text`: what a person writes."""

@@ -16,8 +16,8 @@ from typing import Any
 from envscaler.editing import Edit
 from envscaler.evidence import ProbeKind
 from envscaler.proof.fields import Fields, records_of
-from envscaler.proof.sameness import Sameness, created_keys, leaves
-from envscaler.state import Change, JsonValue, State, diff, tokens
+from envscaler.proof.sameness import Sameness, created_keys
+from envscaler.state import Change, JsonValue, State, diff, leaves, tokens
 
 _SHOWN = 60
 """Characters of a value that are told."""

@@ -17,13 +17,13 @@ from envscaler.evidence import CheckFault, Probe, Proof
 from envscaler.proof.fields import Fields
 from envscaler.proof.mutants import Mutant, Mutants
 from envscaler.proof.playing import Played, planned, play
-from envscaler.proof.sameness import Sameness, leaves
+from envscaler.proof.sameness import Sameness
 from envscaler.proof.texts import Known, demanded, leaks
 from envscaler.proof.ways import Way, Ways
 from envscaler.sandbox import CheckOutcome, Judge, Sandbox, leaves_nothing
 from envscaler.scenario import Check, CheckKind, Scenario
 from envscaler.skeleton import EnvSkeleton
-from envscaler.state import JsonValue, State, diff, digest, edits_of, encode, tokens
+from envscaler.state import JsonValue, State, diff, digest, edits_of, encode, leaves, tokens
 
 METHOD = 1
 """Raised when what is tried changes: older proofs are stale then."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from envscaler.state import JsonValue, State, diff, digest, encode, tokens
+from envscaler.state import JsonValue, State, diff, digest, encode, leaves, tokens
 
 Place = tuple[str, ...]
 """Where a kind of value stands: the keys on the way to it, `*` for those of records and for positions in lists."""
@@ -23,12 +23,14 @@ def place_of(path: Sequence[str], value: JsonValue) -> Place:
     """The place of the part of `value` that a path leads to."""
     out: list[str] = []
     for depth, token in enumerate(path):
-        holds_records = (
-            isinstance(value, dict) and depth == 1 and all(isinstance(part, dict) for part in value.values())
-        )
+        holds_records = depth == 1 and isinstance(value, dict) and (not value or _has_records(value))
         out.append(ANY if isinstance(value, list) or holds_records else token)
         value = _part(value, token)
     return tuple(out)
+
+
+def _has_records(value: dict[str, JsonValue]) -> bool:
+    return any(isinstance(part, dict) for part in value.values())
 
 
 def _part(value: JsonValue, token: str) -> JsonValue:
@@ -37,18 +39,6 @@ def _part(value: JsonValue, token: str) -> JsonValue:
     if isinstance(value, list) and token.isdigit() and int(token) < len(value):
         return value[int(token)]
     return None
-
-
-def leaves(value: JsonValue, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], JsonValue]]:
-    """The parts of a value that are no containers, or empty ones, with the path to each."""
-    if isinstance(value, dict) and value:
-        for key, part in value.items():
-            yield from leaves(part, (*path, key))
-    elif isinstance(value, list) and value:
-        for index, part in enumerate(value):
-            yield from leaves(part, (*path, str(index)))
-    else:
-        yield path, value
 
 
 def created_keys(initial: State, final: State) -> frozenset[str]:

@@ -14,10 +14,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from envscaler.proof.fields import moment
-from envscaler.proof.sameness import leaves
 from envscaler.scenario import Check, Scenario
 from envscaler.skeleton import EnvSkeleton
-from envscaler.state import JsonValue
+from envscaler.state import JsonValue, leaves
 
 _TOKEN = re.compile(r"[\w][\w.-]*")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")

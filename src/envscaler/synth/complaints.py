@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from envscaler.editing import Edit
 from envscaler.evidence import WRONG
 from envscaler.proof import Examined
-from envscaler.proof.sameness import created_keys, leaves
+from envscaler.proof.sameness import created_keys
 from envscaler.scenario import Check, Scenario
-from envscaler.state import JsonValue, State, diff, edits_of, encode
+from envscaler.state import JsonValue, State, diff, edits_of, encode, leaves
 
 _TOLD = 4
 """Wrong final states that one complaint names at most, and places of one state."""

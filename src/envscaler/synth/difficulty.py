@@ -13,11 +13,10 @@ from itertools import islice
 from typing import Any
 
 from envscaler.proof.playing import PlannedCall, planned, play
-from envscaler.proof.sameness import leaves
 from envscaler.sandbox import Sandbox
 from envscaler.scenario import Difficulty, Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton
-from envscaler.state import State, diff, tokens
+from envscaler.state import State, diff, leaves, tokens
 
 _LABELS = ("name", "full_name", "title", "label", "subject")
 _CONDITIONS = {

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envscaler.proof.playing import PlannedCall, Played, planned, play
-from envscaler.proof.sameness import Sameness, leaves
+from envscaler.proof.sameness import Sameness
 from envscaler.sandbox import Sandbox
 from envscaler.scenario import Binding, Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton
-from envscaler.state import JsonValue, State, escape
+from envscaler.state import JsonValue, State, escape, leaves
 
 
 def bound(
