@@ -11,6 +11,7 @@ import typer
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
 from envscaler.cli.isolation import MakingIsolationName, MakingIsolationOption
 from envscaler.cli.model_flags import ModelFlags
+from envscaler.cli.proof_flags import PANEL, ProofFlags
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ _MOST = 10_000
 """Scenarios of one environment at most: a slip of the finger is not to begin a work of years."""
 _QUALITY = "Quality"
 _DISCOVERY = "Discovery"
-_PROOF = "Proof of scenarios"
 
 RoundsOption = Annotated[
     int, typer.Option("--rounds", min=1, help="Test calls of an assessment.", rich_help_panel=_QUALITY)
@@ -71,40 +71,10 @@ AttemptsOption = Annotated[
     int,
     typer.Option("--attempts", min=1, help="Questions at most until a reply can be used.", rich_help_panel=_QUALITY),
 ]
-MutationScoreOption = Annotated[
-    float,
-    typer.Option(
-        "--min-mutation-score",
-        min=0.0,
-        max=1.0,
-        help="Share of wrong final states that a scenario's checks notice at least.",
-        rich_help_panel=_PROOF,
-    ),
-]
-OverEditsOption = Annotated[
-    float,
-    typer.Option(
-        "--min-over-edits-caught",
-        min=0.0,
-        max=1.0,
-        help="Share of edits too many that a scenario's guards notice at least.",
-        rich_help_panel=_PROOF,
-    ),
-]
-VariantsOption = Annotated[
-    float,
-    typer.Option(
-        "--min-variants-passed",
-        min=0.0,
-        max=1.0,
-        help="Share of equally right ways after which every check holds at least.",
-        rich_help_panel=_PROOF,
-    ),
-]
 KeepUnprovedOption = Annotated[
     bool,
     typer.Option(
-        "--keep-unproved", help="Keep scenarios that do not reach these; else they are dropped.", rich_help_panel=_PROOF
+        "--keep-unproved", help="Keep scenarios that do not reach these; else they are dropped.", rich_help_panel=PANEL
     ),
 ]
 SolverRunsOption = Annotated[
@@ -116,7 +86,7 @@ SolverRunsOption = Annotated[
         help="How often the builder's model plays each task, to find solutions and false positives; else 2, and 0 for "
         "the offline model.",
         show_default=False,
-        rich_help_panel=_PROOF,
+        rich_help_panel=PANEL,
     ),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")]
@@ -152,9 +122,7 @@ def register(app: typer.Typer) -> None:
         threshold: ThresholdOption = 0.85,
         by: ByOption = By.PASS,
         attempts: AttemptsOption = 3,
-        min_mutation_score: MutationScoreOption = 0.8,
-        min_over_edits_caught: OverEditsOption = 0.8,
-        min_variants_passed: VariantsOption = 1.0,
+        proof: ProofFlags = ProofFlags(),  # noqa: B008 - a frozen value
         keep_unproved: KeepUnprovedOption = False,
         solver_runs: SolverRunsOption = None,
         language: Annotated[
@@ -210,7 +178,6 @@ def register(app: typer.Typer) -> None:
             raise UsageError("give either a file of TASKS or --descriptions FILE")
         from envscaler.cli.asking import ask_models, check_models
         from envscaler.cores import usable_cores
-        from envscaler.evidence import Thresholds
         from envscaler.store import LibraryStore, read_descriptions, read_tasks
         from envscaler.synth import SynthSettings, run_synth
 
@@ -226,11 +193,7 @@ def register(app: typer.Typer) -> None:
             threshold=threshold,
             by=by.value,
             attempts=attempts,
-            thresholds=Thresholds(
-                mutation_score=min_mutation_score,
-                over_edits_caught=min_over_edits_caught,
-                variants_passed=min_variants_passed,
-            ),
+            thresholds=proof.thresholds(),
             keep_unproved=keep_unproved,
             solver_runs=solver_runs,
             language=language.value,
@@ -328,9 +291,7 @@ def register(app: typer.Typer) -> None:
         ] = False,
         seed: SeedOption = 0,
         attempts: AttemptsOption = 3,
-        min_mutation_score: MutationScoreOption = 0.8,
-        min_over_edits_caught: OverEditsOption = 0.8,
-        min_variants_passed: VariantsOption = 1.0,
+        proof: ProofFlags = ProofFlags(),  # noqa: B008 - a frozen value
         keep_unproved: KeepUnprovedOption = False,
         solver_runs: SolverRunsOption = None,
         isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
@@ -340,7 +301,6 @@ def register(app: typer.Typer) -> None:
         """Give each environment K scenarios: initial state, task, checks, and the solution where it could be run."""
         from envscaler.cli.asking import ask_models
         from envscaler.cli.places import locate_library
-        from envscaler.evidence import Thresholds
         from envscaler.synth import run_scenarios
 
         place = locate_library(library)
@@ -357,11 +317,7 @@ def register(app: typer.Typer) -> None:
                 env_id=place.env_id,
                 seed=seed,
                 attempts=attempts,
-                thresholds=Thresholds(
-                    mutation_score=min_mutation_score,
-                    over_edits_caught=min_over_edits_caught,
-                    variants_passed=min_variants_passed,
-                ),
+                thresholds=proof.thresholds(),
                 keep_unproved=keep_unproved,
                 solver_runs=solver_runs,
                 isolation=isolation.value,

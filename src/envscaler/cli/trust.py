@@ -9,40 +9,9 @@ import typer
 
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
 from envscaler.cli.isolation import MakingIsolationName, MakingIsolationOption
+from envscaler.cli.proof_flags import PANEL, ProofFlags
 from envscaler.errors import UsageError
 
-_THRESHOLDS = "Thresholds"
-
-MutationOption = Annotated[
-    float,
-    typer.Option(
-        "--min-mutation-score",
-        min=0.0,
-        max=1.0,
-        help="Share of the wrong final states that some check has to notice.",
-        rich_help_panel=_THRESHOLDS,
-    ),
-]
-OverEditsOption = Annotated[
-    float,
-    typer.Option(
-        "--min-over-edits-caught",
-        min=0.0,
-        max=1.0,
-        help="Share of the edits too many that a guard has to notice.",
-        rich_help_panel=_THRESHOLDS,
-    ),
-]
-VariantsOption = Annotated[
-    float,
-    typer.Option(
-        "--min-variants-passed",
-        min=0.0,
-        max=1.0,
-        help="Share of the equally right ways after which every check has to hold.",
-        rich_help_panel=_THRESHOLDS,
-    ),
-]
 WorkersOption = Annotated[
     int | None,
     typer.Option("--workers", min=1, metavar="N", help="Processes; else as many as there are usable cores."),
@@ -55,16 +24,14 @@ def register(app: typer.Typer) -> None:
     @command(app, "prove", panel="Make")
     def prove(
         library: Annotated[str, typer.Argument(metavar="LIBRARY[/ENV[/SCENARIO]]", help="What to prove.")],
-        min_mutation_score: MutationOption = 0.8,
-        min_over_edits_caught: OverEditsOption = 0.8,
-        min_variants_passed: VariantsOption = 1.0,
+        proof: ProofFlags = ProofFlags(),  # noqa: B008 - a frozen value
         max_leaks: Annotated[
             int | None,
             typer.Option(
                 "--max-leaks",
                 min=0,
                 help="Tool names and ids that a task may give away; else they are told and do not count.",
-                rich_help_panel=_THRESHOLDS,
+                rich_help_panel=PANEL,
             ),
         ] = None,
         force: Annotated[bool, typer.Option("--force", help="Prove again what has a valid proof.")] = False,
@@ -79,7 +46,6 @@ def register(app: typer.Typer) -> None:
         from envscaler.cli.progress import reporter
         from envscaler.cli.trust_reports import show_prove
         from envscaler.env.library import open_library
-        from envscaler.evidence import Thresholds
         from envscaler.proof.run import run_prove
 
         place = locate(library)
@@ -89,18 +55,12 @@ def register(app: typer.Typer) -> None:
         if place.scenario is not None and place.env_id is not None:
             with open_library(place.library) as opened:
                 scenario_id = scenario_of(opened, place.env_id, place.scenario).id
-        thresholds = Thresholds(
-            mutation_score=min_mutation_score,
-            over_edits_caught=min_over_edits_caught,
-            variants_passed=min_variants_passed,
-            max_leaks=max_leaks,
-        )
         with reporter(quiet=output.quiet) as display:
             work = run_prove(
                 place.library,
                 env_id=place.env_id,
                 scenario_id=scenario_id,
-                thresholds=thresholds,
+                thresholds=proof.thresholds(max_leaks),
                 force=force,
                 workers=workers,
                 isolation=isolation.value,
