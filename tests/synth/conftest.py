@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from synth.lending import LendingModel
@@ -13,6 +14,7 @@ from envscaler.models import Models, ModelSettings, open_models
 from envscaler.roles.role import Prompts
 from envscaler.sandbox import Sandbox
 from envscaler.skeleton import EnvDescription, EnvSkeleton
+from envscaler.synth import SynthReport, SynthSettings, run_synth
 from envscaler.synth.asking import Asking
 from envscaler.synth.design import design
 from envscaler.synth.programming import program
@@ -70,3 +72,14 @@ def tree(library: Path) -> dict[str, bytes]:
     """The bytes of everything in a library that has to be the same after every run of the same command."""
     paths = [library / "library.json", *sorted((library / "environments").rglob("*"))]
     return {str(path.relative_to(library)): path.read_bytes() for path in paths if path.is_file()}
+
+
+def settings_of(task_file: Path, library: Path, **more: Any) -> SynthSettings:
+    # The desks of the fake model differ in what they lend and in nothing else.
+    fixed = {"rounds": 8, "scenarios": 2, "similarity": 0.97, "keep_equal_structures": True}
+    return SynthSettings(tasks=task_file, library=library, **{**fixed, **more})
+
+
+async def synth(opened: Callable[[LendingModel], Models], model: LendingModel, settings: SynthSettings) -> SynthReport:
+    async with opened(model) as models:
+        return await run_synth(settings, models, Prompts())

@@ -21,6 +21,7 @@ from . import (  # noqa: F401 - each registers its forms
     rule_faults,
     scenario_faults,
     state_faults,
+    suspicious_grounds,
     tool_faults,
     variant_faults,
 )
