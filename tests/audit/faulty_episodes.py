@@ -13,6 +13,7 @@ from random import Random
 from typing import Literal
 
 from envscaler.agents import AgentKind, Briefing
+from envscaler.env import Library
 from envscaler.llm.chat import Completion
 from envscaler.messages import AssistantMessage, Message, ToolCall, ToolMessage
 from envscaler.probe import valid_arguments
@@ -301,3 +302,15 @@ def _failing(trajectory: Trajectory, kind: str) -> list[int]:
 
 def _overlap(some: frozenset[str], others: set[str]) -> bool:
     return any(one.startswith(other) or other.startswith(one) for one in some for other in others)
+
+
+def shelf(environment: EnvSkeleton, *scenarios: Scenario) -> Library:
+    """A library that has one environment in memory."""
+    return _Shelf(environment, scenarios)
+
+
+class _Shelf(Library):
+    def __init__(self, environment: EnvSkeleton, scenarios: Sequence[Scenario]) -> None:
+        self.isolation = "default"
+        self._skeletons = {environment.id: environment}
+        self._scenarios = {environment.id: tuple(scenarios)}
