@@ -33,14 +33,14 @@ async def audited(planted: Planted, sandbox: Sandbox, judge: Judge) -> list[Audi
 
 
 def is_found(planted: Planted, findings: Iterable[AuditFinding]) -> bool:
-    """Whether one of the findings tells the fault; where a call cannot succeed takes a judgement, and is suspected."""
+    """Whether one of the findings tells the fault; that a call cannot succeed takes a judgement, and is suspected."""
     kinds = {planted.kind, *planted.also}
-    for finding in findings:
-        told = finding.kind in kinds and (not finding.suspected or finding.kind == "unreachable_tool")
-        where = {finding.check or "", finding.place}
-        if told and (not planted.place or planted.place in where or finding.kind != planted.kind or not any(where)):
-            return True
-    return False
+    return any(
+        finding.kind in kinds
+        and (not finding.suspected or finding.kind == "unreachable_tool")
+        and (planted.place in ("", finding.check, finding.place) or not (finding.check or finding.place))
+        for finding in findings
+    )
 
 
 async def test_one_fault_of_each_kind_is_found(sandbox: Sandbox) -> None:

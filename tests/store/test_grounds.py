@@ -42,6 +42,7 @@ def test_files_of_a_library_or_a_run_are_not_written_over(library: Path, place: 
 @pytest.mark.parametrize("place", ["page.html", "rollouts/one/page.html", "../page.html"])
 def test_beside_them_there_is_room(library: Path, place: str) -> None:
     require_free(library / place)
+    assert not (library / place).exists()  # it only looks
 
 
 @pytest.mark.parametrize("place", ["", "environments/desk", ".cache/run", "rollouts", "rollouts/one/two"])
@@ -59,7 +60,9 @@ def test_a_library_has_a_place_of_its_own(library: Path, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["rollouts/one", "rollouts/two", "two", "../two"])
 def test_a_run_goes_on_where_it_is_and_begins_where_nothing_is(library: Path, place: str) -> None:
+    there = (library / place).exists()
     RunStore(library / place).require_usable()
+    assert (library / place).exists() == there  # it only looks
 
 
 def test_a_link_does_not_hide_where_it_leads(library: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from envscaler.report.page import rendered, write_page
 
 MAX_FINDINGS = 100
 """Findings of one kind shown on the page."""
-_MEANINGS = {
+MEANINGS = {
     "false_positive": "the check accepts a state that contradicts its sentence",
     "true_at_reset": "the check holds before anything is done",
     "always_true": "the check holds of every state tried",
@@ -50,6 +50,7 @@ _MEANINGS = {
     "reset_incomplete": "an episode does not start from the state given",
     "unbounded": "a call does not come back",
 }
+"""What each kind of finding says."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def audit_page(report: AuditReport, title: str) -> str:
     """The page: counts, then the findings by kind in their order."""
     whole = report.summary
     groups = [
-        _Group(kind, suspected, _MEANINGS[kind], tuple(findings))
+        _Group(kind, suspected, MEANINGS[kind], tuple(findings))
         for (suspected, kind), findings in groupby(report.findings, key=lambda one: (one.suspected, one.kind))
     ]
     tiles = [
