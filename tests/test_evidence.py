@@ -11,9 +11,10 @@ from envscaler.evidence import RIGHT, SEVERITY, WRONG, AuditKind, AuditSummary, 
 from envscaler.report.audit_page import MEANINGS
 
 KINDS = ("goal", "goal", "guard")
+PROBE_KINDS = tuple(kind for part in get_args(ProbeKind) for kind in get_args(part))
 PROBES = st.builds(
     Probe,
-    kind=st.sampled_from(get_args(ProbeKind)),
+    kind=st.sampled_from(PROBE_KINDS),
     what=st.just("done"),
     failed=st.sets(st.integers(0, 2)).map(lambda indices: tuple(sorted(indices))),
 )
@@ -37,7 +38,7 @@ def test_every_kind_of_finding_has_a_rank_and_a_meaning() -> None:
 
 
 def test_every_probe_is_of_what_is_right_or_wrong_or_of_doing_nothing() -> None:
-    assert RIGHT | WRONG | {"noop"} == set(get_args(ProbeKind))
+    assert RIGHT | WRONG | {"noop"} == set(PROBE_KINDS)
     assert not RIGHT & WRONG
 
 
