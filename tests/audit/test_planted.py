@@ -53,6 +53,7 @@ async def test_one_fault_of_each_kind_is_found(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 async def test_of_all_planted_faults_nineteen_in_twenty_are_found(sandbox: Sandbox) -> None:
     found: Counter[str] = Counter()
     missed: list[str] = []
@@ -70,6 +71,7 @@ async def test_of_all_planted_faults_nineteen_in_twenty_are_found(sandbox: Sandb
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 async def test_of_what_is_sound_at_most_one_in_fifty_is_complained_about(sandbox: Sandbox) -> None:
     alarms: list[str] = []
     looked_at = 0
