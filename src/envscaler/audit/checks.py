@@ -52,6 +52,8 @@ class Seen:
     solved: tuple[CheckOutcome, ...] | None
     solved_again: tuple[tuple[CheckOutcome, ...], ...] | None
     solved_later: tuple[CheckOutcome, ...] | None
+    solved_turned: tuple[CheckOutcome, ...] | None
+    """The same with the records of each container in the reverse order."""
 
 
 class CheckAudit:
@@ -86,8 +88,16 @@ class CheckAudit:
         played = self._played
         reset = await self._look_at(played.reset, self._scenario.clock)
         if not self._has_solution:
-            return Seen(*reset, None, None, None)
-        return Seen(*reset, *await self._look_at(played.final, played.clock))
+            return Seen(*reset, None, None, None, None)
+        containers = [name for name in self._fields.containers if len(records_of(played.final, name)) > 1]
+        turned = {name: dict(reversed(played.final[name].items())) for name in containers}
+        said = await self._judge.check(
+            self._sources,
+            initial_state=played.reset,
+            final_state={**played.final, **turned},
+            clock=played.clock,
+        )
+        return Seen(*reset, *await self._look_at(played.final, played.clock), said)
 
     async def _look_at(
         self, state: State, clock: str
@@ -183,11 +193,11 @@ class CheckAudit:
 
     def _plain_faults(self, index: int, check: Check, seen: Seen) -> Iterator[AuditFinding]:
         moments = (
-            ("at reset", seen.reset, seen.again, seen.later),
-            ("after the solution", seen.solved, seen.solved_again, seen.solved_later),
+            ("at reset", seen.reset, seen.again, seen.later, None),
+            ("after the solution", seen.solved, seen.solved_again, seen.solved_later, seen.solved_turned),
         )
         told: set[str] = set()
-        for when, outcomes, again, later in moments:
+        for when, outcomes, again, later, turned in moments:
             if outcomes is None or again is None or later is None:
                 continue
             one, others, another = outcomes[index], [row[index] for row in again], later[index]
@@ -199,10 +209,11 @@ class CheckAudit:
                 kind, says = "not_bool" if is_type else "raises", f"{when}: {one.error}"
             elif any(one.value != other.value for other in others):
                 kind, says = "nondeterministic", f"{when} it says {one.value}, and asked again {not one.value}"
-            elif one.value != another.value and not _TIMELY.search(
-                f"{check.description} {self._scenario.task}".lower()
-            ):
+            elif one.value != another.value and not _TIMELY.search(check.description.lower()):
                 kind, says = "order_or_clock", f"{when} it says {one.value}, and 400 days later {another.value}"
+            elif turned is not None and turned[index].value != one.value:
+                said = turned[index].value
+                kind, says = "order_or_clock", f"{when} it says {one.value}, with records in the reverse order {said}"
             if kind is not None and kind not in told:
                 told.add(kind)
                 yield self._finding(check, kind, says)

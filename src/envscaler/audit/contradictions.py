@@ -122,11 +122,13 @@ class Contradictions:
         ]
         if isinstance(value, str) and moment(value) is None:
             others += [(text, True) for text in (*near_misses(value), f"No {value}", f"{value}0")]
+        others += [(demand.value, False) for demand in self._reading.demands if demand.path[-1:] == path[2:]]
         bounded = isinstance(value, (int, float)) and BOUND.search(self._mentioned.bare) is not None
         # What the check does not read may only tell which record is meant.
         unread = (base.way == "reset" and path[2] not in self._reading.keys) or self._is_of_several
         for other, near in others:
-            if self._mentioned.names(other) or (isinstance(other, str) and folded(other) == folded(str(value))):
+            same = folded(str(other)) == folded(str(value))
+            if same or type(other) is not type(value) or self._mentioned.names(other):
                 continue
             longer = isinstance(other, str) and isinstance(value, str) and folded(value) in folded(other)
             yield Contradiction(
@@ -256,6 +258,14 @@ class Contradictions:
         record = records_of(self._state, container).get(key)
         if not isinstance(record, dict):
             return
+        if (container, key) in self._named:
+            for other in [other for other in records_of(self._state, container) if other != key][:_OTHERS]:
+                yield Contradiction(
+                    "entity_swapped",
+                    f"{self._told(container, other)} was removed; the sentence names {self._told(container, key)}",
+                    ([[container, other]],),
+                    suspected=self._is_of_several,
+                )
         new = f"{key}-2"
         kept = {name: new if value == key else value for name, value in record.items()}
         yield Contradiction(

@@ -186,7 +186,7 @@ class _Environment:
     def _judge_tool(self, tool: ToolSpec, tried: _Tried) -> None:
         if tried.worked and tool.effect == "update" and not tried.changed:
             says = f"{tried.worked} calls succeeded and none changed the state"
-            self._add("tool_without_effect", says, place=tool.name, suspected=tried.worked < 3)
+            self._add("tool_without_effect", says, place=tool.name)
         elif tried.calls and not tried.worked:
             example = next(iter(tried.errors.values()), "")
             says = f"all of {tried.calls} calls with valid arguments failed, for example: {example}"

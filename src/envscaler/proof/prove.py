@@ -7,13 +7,14 @@ Source: ours. The paper (section 4) takes check functions as they are written; P
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from envscaler.editing import Edit
 from envscaler.errors import ProgramError
-from envscaler.evidence import CheckFault, Probe, Proof
+from envscaler.evidence import WRONG, CheckFault, Probe, Proof
 from envscaler.proof.fields import Fields
 from envscaler.proof.mutants import Mutant, Mutants
 from envscaler.proof.playing import Played, planned, play
@@ -25,8 +26,10 @@ from envscaler.scenario import Check, CheckKind, Scenario
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import JsonValue, State, diff, digest, edits_of, encode, leaves, tokens
 
-METHOD = 1
+METHOD = 2
 """Raised when what is tried changes: older proofs are stale then."""
+_BOOKS = re.compile(r"revision|version|count|updates|writes|serial|seq")
+"""Names of numbers in which programs count what they did."""
 _SEEDS = 5
 """Seeds with which a check that may draw lots is asked."""
 MOST_WRONG = 150
@@ -176,7 +179,7 @@ class _Proving:
             *islice(mutants.wrong(), MOST_WRONG),
             *islice(mutants.too_much(), MOST_TOO_MUCH),
         ]
-        await self._edited(played, made)
+        await self._edited(played, [*made, *_kept_otherwise(played, skeleton, aside)])
         return tuple(self._hidden(played, kinds))
 
     async def _play(self, way: Way) -> Played:
@@ -207,7 +210,8 @@ class _Proving:
         )
         for mutant, outcomes in zip(mutants, rows, strict=True):
             self._note(mutant.kind, mutant.what, outcomes, faults=False)
-            self._wrong.append((mutant, self._probes[-1].failed))
+            if mutant.kind in WRONG:
+                self._wrong.append((mutant, self._probes[-1].failed))
 
     def _note(self, kind: object, what: str, outcomes: Sequence[CheckOutcome], *, faults: bool = True) -> None:
         failed = tuple(index for index, outcome in enumerate(outcomes) if outcome.value is not True)
@@ -252,6 +256,26 @@ def _kept_by_program(played: Played, fields: Fields) -> frozenset[str]:
     changed = {tokens(change.pointer)[0] for change in diff(played.reset, played.final) if change.pointer}
     plain = {key for key in changed if key not in fields.containers and not isinstance(played.final.get(key), dict)}
     return frozenset(key for key in plain if encode(played.final.get(key)) not in given)
+
+
+def _kept_otherwise(played: Played, skeleton: EnvSkeleton, aside: Iterable[str]) -> Iterator[Mutant]:
+    """The solved state with the program's own books as one more update on the way would have left them."""
+    tools = {tool.name for tool in skeleton.tools}
+    updates = sum(played.changed)
+    for name in sorted(aside):
+        before, after = played.reset.get(name), played.final[name]
+        told = f"one update more on the way, as /{name} tells"
+        if isinstance(after, str) and after in tools:
+            yield Mutant("variant", told, ([[name], f"{after} and another"],))
+        elif isinstance(after, list) and len(after) - len(before or ()) == updates and _tells(after[-1], tools):
+            yield Mutant("variant", told, ([[name, len(after)], after[-1]],))
+        elif type(after) is int and type(before) is int and after - before == updates and _BOOKS.search(name):
+            yield Mutant("variant", told, ([[name], after + 1],))
+
+
+def _tells(entry: JsonValue, tools: Collection[str]) -> bool:
+    """Whether an entry of a log names a tool."""
+    return any(isinstance(value, str) and value in tools for _, value in leaves(entry))
 
 
 def _counts_as(check: Check, at_reset: CheckOutcome) -> CheckKind:
