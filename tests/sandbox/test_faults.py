@@ -83,19 +83,17 @@ async def test_workers_killed_at_random_in_the_middle_of_calls_change_no_outcome
     rng = random.Random(0)
     session = await sandbox.open(LEDGER, {"accounts": {}})
     kills = 0
-
-    def kill() -> None:
-        nonlocal kills
-        if session.worker is not None and not session.worker.dead:
-            kills += 1
-            kill_worker(session)
-
     outcomes = []
     for name, arguments in LONG * 6:
-        # At most one kill a call: a second one would be the tool's doing.
-        timer = asyncio.get_running_loop().call_later(rng.uniform(0, 0.0004), kill)
-        outcomes.append(await session.call(name, arguments))
-        timer.cancel()
+        # At most one kill a call: a second one would be the tool's doing. Turns of the loop and not a clock say when,
+        # so that a fast machine kills as often as a slow one.
+        call = asyncio.ensure_future(session.call(name, arguments))
+        for _ in range(rng.randrange(1, 4)):
+            await asyncio.sleep(0)
+        if not call.done() and session.worker is not None and not session.worker.dead:
+            kills += 1
+            kill_worker(session)
+        outcomes.append(await call)
     assert outcomes == undisturbed
     assert kills > 0
 
