@@ -107,6 +107,40 @@ class Sampling(Record):
     """Further fields of the request body, passed on as they are (`top_k`, `chat_template_kwargs` …)."""
 
 
+class Slip(Record):
+    """One thing that a model did not do as it was asked to, and what was made of it."""
+
+    kind: str
+    """Name of the kind: of an agent those of its dialect (`unclosed_tag` …), of a user those of `agents.user`."""
+    detail: str = ""
+    """The words it is about, shortened."""
+    repaired: bool = False
+    """Whether it was put right and played; else it was answered by an error, or only noted."""
+
+
+class UserUtterance(Record):
+    """One message of the simulated user as its model wrote it."""
+
+    text: str
+    """The reply before the stop token was taken out."""
+    reasoning: str | None = None
+    slips: tuple[Slip, ...] = ()
+
+
+class UserRecord(Record):
+    """What the simulated user of a conversation did."""
+
+    model: str
+    """Name of its model."""
+    utterances: tuple[UserUtterance, ...] = ()
+    """In their order, the one that ended the conversation included."""
+
+    @property
+    def slips(self) -> tuple[Slip, ...]:
+        """All of them."""
+        return tuple(slip for utterance in self.utterances for slip in utterance.slips)
+
+
 class Step(Record):
     """One turn of the agent: what it was told, what it did, what it saw."""
 
@@ -119,6 +153,10 @@ class Step(Record):
     """One per tool call, in their order."""
     state_digest: str | None = None
     """Digest of the state after the step."""
+    raw: str | None = None
+    """The reply as the model wrote it, where a dialect had to read calls or reasoning out of its text."""
+    slips: tuple[Slip, ...] = ()
+    """What was wrong with the reply's form."""
     usage: Usage | None = None
     latency_s: float | None = None
     token_ids: tuple[int, ...] | None = None
@@ -143,6 +181,13 @@ class Trajectory(Record):
     sample: int = 0
     seed: int = 0
     sampling: Sampling = Sampling()
+    dialect: str | None = None
+    """How calls were written; None: the endpoint's own function calling, or no model."""
+    user: UserRecord | None = None
+    """The simulated user; None where there was none."""
+    masked: str | None = None
+    """Why the episode says nothing about the agent though it came to its end (its user gave the task away, say);
+    None when it counts."""
     system_prompt: str = ""
     tools: tuple[ToolSpec, ...] = ()
     steps: tuple[Step, ...] = ()
