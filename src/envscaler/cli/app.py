@@ -46,10 +46,11 @@ def _root(
 
 
 # Registered here, below `app`, in the order in which a user meets them.
-from envscaler.cli import build, doctor, explain, play, released, run, show, stats, trust  # noqa: E402
+from envscaler.cli import build, doctor, explain, export, play, released, run, show, stats, trust  # noqa: E402
 
 build.register(app)
-run.register(app, export_app)
+run.register(app)
+export.register(export_app)
 released.register(app, import_app, export_app)
 app.add_typer(export_app, rich_help_panel="Use")
 app.add_typer(import_app, rich_help_panel="Make")
