@@ -7,6 +7,7 @@ from envscaler.store.library import LibraryIndex, LibraryStore
 from envscaler.store.lock import sole_writer
 from envscaler.store.reading import read_jsonl, read_record
 from envscaler.store.run import RunStore
+from envscaler.store.splits import held_out, split_of, splits_of
 from envscaler.store.tasks import DescriptionFile, Problem, SourceTask, TaskFile, read_descriptions, read_tasks
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "RunStore",
     "SourceTask",
     "TaskFile",
+    "held_out",
     "json_text",
     "read_descriptions",
     "read_jsonl",
@@ -25,5 +27,7 @@ __all__ = [
     "read_tasks",
     "require_free",
     "sole_writer",
+    "split_of",
+    "splits_of",
     "write_atomic",
 ]

@@ -34,6 +34,7 @@ from envscaler.store.grounds import CACHE, ENVIRONMENTS, INDEX, ROLLOUTS, is_lib
 from envscaler.store.lock import sole_writer
 from envscaler.store.reading import Complaint, json_object, read_bytes, read_jsonl, read_record
 from envscaler.store.run import RunStore
+from envscaler.store.splits import by_environment, splits_of
 
 _PROGRAM = "program.py"
 _ENVIRONMENT = "environment.json"
@@ -53,7 +54,8 @@ class LibraryIndex(Record):
     provenance: dict[str, Any] = {}
     """Command, models, seed and the like, as its maker states them; no wall-clock time."""
     splits: dict[str, tuple[str, ...]] = {}
-    """Ids of the environments whose scenarios are in each split."""
+    """Ids of the environments whose scenarios are in each split. An id stays in its split when its environment goes:
+    one that comes back under it must not be trained on by accident."""
 
 
 class LibraryStore:
@@ -228,7 +230,7 @@ class LibraryStore:
             write_durably(built / _ENVIRONMENT, json_text(rest))
             if assessment is not None:
                 write_durably(built / _ASSESSMENT, json_text(versioned(assessment)))
-            write_durably(built / _SCENARIOS, _lines(skeleton.id, scenarios))
+            write_durably(built / _SCENARIOS, _lines(skeleton.id, scenarios, self._split(skeleton.id)))
             if lines := _proof_lines(proofs):
                 write_durably(built / _PROOFS, lines)
             sync_folder(built)
@@ -246,8 +248,8 @@ class LibraryStore:
         write_atomic(self._existing(assessment.env_id) / _ASSESSMENT, json_text(versioned(assessment)))
 
     def replace_scenarios(self, env_id: str, scenarios: Iterable[Scenario]) -> None:
-        """Replace all scenarios of an environment, atomically."""
-        write_atomic(self._existing(env_id) / _SCENARIOS, _lines(env_id, scenarios))
+        """Replace all scenarios of an environment, atomically; those without a split are in that of the environment."""
+        write_atomic(self._existing(env_id) / _SCENARIOS, _lines(env_id, scenarios, self._split(env_id)))
 
     def replace_proofs(self, env_id: str, proofs: Iterable[Proof]) -> None:
         """Replace all proofs of an environment, atomically."""
@@ -279,14 +281,15 @@ class LibraryStore:
             raise unwritable(folder, error) from error
 
     def write_index(self, provenance: Mapping[str, Any]) -> LibraryIndex:
-        """Count what is there and write library.json.
+        """Count what is there and write library.json. Splits that it told of before stay.
 
         Args:
             provenance: what the maker of the library wants kept of its origin; no wall-clock time.
         """
         ids = self.env_ids()
         count = 0
-        splits: dict[str, set[str]] = {}
+        before = self.read_index().splits if is_library(self.path) else {}
+        splits = {split: set(members) for split, members in before.items()}
         for env_id in ids:
             path = self._folder(env_id) / _SCENARIOS
             if not path.exists():
@@ -304,6 +307,23 @@ class LibraryStore:
         )
         write_atomic(self.path / INDEX, json_text(versioned(index)))
         return index
+
+    def write_splits(self, splits: Mapping[str, Iterable[str]]) -> None:
+        """Put every environment into one split, library.json first: from then on nothing held out is trained on.
+
+        Args:
+            splits: the ids of the environments in each split. Others are in none afterwards.
+        """
+        index = self.read_index().model_copy(
+            update={"splits": {split: tuple(sorted(ids)) for split, ids in sorted(splits.items())}}
+        )
+        write_atomic(self.path / INDEX, json_text(versioned(index)))
+        assigned = by_environment(index.splits)
+        for env_id in self.env_ids():
+            before = list(self.scenarios(env_id))
+            now = [scenario.model_copy(update={"split": assigned.get(env_id)}) for scenario in before]
+            if now != before:
+                self.replace_scenarios(env_id, now)
 
     # -- what lies beside the environments --
 
@@ -341,6 +361,9 @@ class LibraryStore:
                 folder.rmdir()
 
     # -- places --
+
+    def _split(self, env_id: str) -> str | None:
+        return splits_of(self).get(env_id) if is_library(self.path) else None
 
     def _folder(self, env_id: str) -> Path:
         folder = self.path / ENVIRONMENTS / _safe(env_id)
@@ -381,7 +404,7 @@ class LibraryStore:
         return folder
 
 
-def _lines(env_id: str, scenarios: Iterable[Scenario]) -> bytes:
+def _lines(env_id: str, scenarios: Iterable[Scenario], split: str | None) -> bytes:
     seen: set[str] = set()
     lines = []
     for scenario in scenarios:
@@ -390,6 +413,8 @@ def _lines(env_id: str, scenarios: Iterable[Scenario]) -> bytes:
         if scenario.id in seen:
             raise StoreError(f"{env_id} has two scenarios with id {scenario.id}")
         seen.add(scenario.id)
+        if scenario.split is None and split is not None:
+            scenario = scenario.model_copy(update={"split": split})
         lines.append(utf8(json_line(versioned(scenario))))
     return b"".join(lines)
 
