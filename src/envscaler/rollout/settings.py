@@ -46,6 +46,8 @@ class RolloutSettings(Record):
     """Only the first so many scenarios of each environment; None: all."""
     out: Folder | None = None
     """Folder of the run; None: one in the library, named after what is played."""
+    purpose: str | None = None
+    """Word before that name, for runs that are kept apart from others of the same agent."""
     concurrency: int = Field(default=32, ge=1)
     """Episodes side by side. Has no influence on results."""
     isolation: Isolation = "default"
@@ -76,5 +78,7 @@ def run_id(settings: RolloutSettings, models: dict[str, str], prompts: dict[str,
     parts: list[str] = [settings.agent, readable] if settings.agent == "model" else [settings.agent]
     if settings.mode == "conversation":
         parts.append("conversation")
+    if settings.purpose is not None:
+        parts.insert(0, settings.purpose)
     pins = digest({"settings": settings.pins(), "models": models, "prompts": prompts})[:8]
     return "-".join([*parts, pins])
