@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from envscaler.record import Record
 from envscaler.scenario import CheckKind
+from envscaler.skeleton import ModelUse
 from envscaler.state import JsonValue
 
 # -- proof --------------------------------------------------------------------------------------------------
@@ -269,8 +270,30 @@ class EnvironmentAudit(Record):
     """Properties that hold or do not: isolation, determinism, oracle reaches the maximum …"""
 
 
+class Solving(Record):
+    """How a model was let play the scenarios that came without a solution, before they were audited."""
+
+    model: str
+    scenarios: int
+    """Scenarios that came without a solution."""
+    solved: int
+    """Those of them that an episode in the library solves now."""
+    run: str | None = None
+    """Folder of the run that the model's episodes are in; None when nothing was left to solve."""
+    played: int = 0
+    """Episodes played now."""
+    unfinished: int = 0
+    """Episodes that the machinery cut short; the same command plays them again."""
+    skipped: tuple[str, ...] = ()
+    """Why some were not played, a sentence for each reason."""
+    spent: ModelUse = ModelUse()
+    """What was spent now."""
+
+
 class AuditReport(Record):
     """An audit of a whole library."""
 
     summary: AuditSummary
     findings: tuple[AuditFinding, ...] = ()
+    solving: Solving | None = None
+    """None: no model was asked."""

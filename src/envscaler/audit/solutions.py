@@ -13,23 +13,26 @@ from envscaler.scenario import Scenario, SolutionCall
 from envscaler.store import LibraryStore
 from envscaler.trajectory import Trajectory
 
+_Played = tuple[str, str, str]
+"""Digest of an environment, id and digest of a scenario: an episode of what was changed since solves nothing."""
+
 
 class Solutions:
-    """Solutions by environment and scenario."""
+    """Solutions by what was played."""
 
-    def __init__(self, known: Mapping[tuple[str, str], tuple[SolutionCall, ...]]) -> None:
+    def __init__(self, known: Mapping[_Played, tuple[SolutionCall, ...]]) -> None:
         self._known = known
 
     @classmethod
     def of(cls, store: LibraryStore) -> Self:
         """The shortest solving episode of each scenario among all runs of a library."""
-        known: dict[tuple[str, str], tuple[SolutionCall, ...]] = {}
+        known: dict[_Played, tuple[SolutionCall, ...]] = {}
         for run_id in store.rollouts():
             for trajectory in store.run(run_id).trajectories(_pass_over):
                 if trajectory.world != "scenario" or trajectory.verdict is None or not trajectory.verdict.solved:
                     continue
                 calls = _calls(trajectory)
-                key = trajectory.env_id, trajectory.scenario_id
+                key = trajectory.env_digest, trajectory.scenario_id, trajectory.scenario_digest
                 if calls and (key not in known or len(calls) < len(known[key])):
                     known[key] = calls
         return cls(known)
@@ -38,7 +41,7 @@ class Solutions:
         """The scenario, with a solution that an episode has shown where it has none."""
         if scenario.solution is not None:
             return scenario
-        shown = self._known.get((scenario.env_id, scenario.id))
+        shown = self._known.get((scenario.env_digest, scenario.id, scenario.digest))
         return scenario if shown is None else scenario.model_copy(update={"solution": shown})
 
 

@@ -16,8 +16,8 @@ _BUDGET = "Budget and patience"
 
 
 @dataclass(frozen=True)
-class ModelFlags:
-    """What the user said about models; None leaves it to the environment, the file, then the default."""
+class _NameFlags:
+    """Which models are asked, and with which prompts."""
 
     model: Annotated[
         str | None,
@@ -39,6 +39,30 @@ class ModelFlags:
             rich_help_panel=_MODELS,
         ),
     ] = field(default_factory=list)
+    embedding_model: Annotated[
+        str | None,
+        typer.Option(
+            "--embedding-model",
+            metavar="NAME",
+            help="Embedding model at the endpoint; without it the built-in character n-grams are used.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None
+    prompts: Annotated[
+        Path | None,
+        typer.Option(
+            "--prompts",
+            metavar="DIR",
+            help="Folder with prompt files that replace the built-in ones.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class EndpointFlags:
+    """Where a model is, how it samples, and how much of it may be used."""
+
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -57,15 +81,6 @@ class ModelFlags:
             rich_help_panel=_MODELS,
         ),
     ] = None
-    embedding_model: Annotated[
-        str | None,
-        typer.Option(
-            "--embedding-model",
-            metavar="NAME",
-            help="Embedding model at the endpoint; without it the built-in character n-grams are used.",
-            rich_help_panel=_MODELS,
-        ),
-    ] = None
     temperature: Annotated[
         float | None, typer.Option("--temperature", min=0.0, help="Sampling temperature.", rich_help_panel=_MODELS)
     ] = None
@@ -76,15 +91,6 @@ class ModelFlags:
     reply_tokens: Annotated[
         int | None,
         typer.Option("--reply-tokens", min=1, help="Longest reply that a model may give.", rich_help_panel=_MODELS),
-    ] = None
-    prompts: Annotated[
-        Path | None,
-        typer.Option(
-            "--prompts",
-            metavar="DIR",
-            help="Folder with prompt files that replace the built-in ones.",
-            rich_help_panel=_MODELS,
-        ),
     ] = None
     config: Annotated[
         Path | None,
@@ -127,3 +133,8 @@ class ModelFlags:
             "--timeout", min=0.1, metavar="SECONDS", help="Time-out of one model call.", rich_help_panel=_BUDGET
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class ModelFlags(EndpointFlags, _NameFlags):
+    """What the user said about models; None leaves it to the environment, the file, then the default."""

@@ -1,21 +1,33 @@
-"""`envscaler prove` and `audit`: whether the rewards of a library can be trusted, found without a model."""
+"""`envscaler prove` and `audit`: whether the rewards of a library can be trusted.
+
+No model is asked, unless `audit --solve` names one for what came without a solution.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
 from envscaler.cli.isolation import MakingIsolationName, MakingIsolationOption
+from envscaler.cli.model_flags import EndpointFlags, ModelFlags
 from envscaler.cli.proof_flags import PANEL, ProofFlags
 from envscaler.errors import UsageError
+
+if TYPE_CHECKING:
+    from envscaler.cli.progress import Reporter
+    from envscaler.evidence import Solving
+    from envscaler.models import Models
+    from envscaler.roles.role import Prompts
 
 WorkersOption = Annotated[
     int | None,
     typer.Option("--workers", min=1, metavar="N", help="Processes; else as many as there are usable cores."),
 ]
+_SOLVING = "Solutions"
 
 
 def register(app: typer.Typer) -> None:
@@ -84,11 +96,31 @@ def register(app: typer.Typer) -> None:
                 help="Write a cleaned library: guards marked, broken checks removed, scenarios without a goal dropped.",
             ),
         ] = None,
+        solve: Annotated[
+            str | None,
+            typer.Option(
+                "--solve",
+                metavar="MODEL",
+                help="First let this model play the scenarios that came without a solution.",
+                rich_help_panel=_SOLVING,
+            ),
+        ] = None,
+        solve_samples: Annotated[
+            int,
+            typer.Option(
+                "--solve-samples",
+                min=1,
+                metavar="N",
+                help="Episodes of such a scenario at most, until one solves it.",
+                rich_help_panel=_SOLVING,
+            ),
+        ] = 1,
         workers: WorkersOption = None,
         isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
+        endpoint: EndpointFlags = EndpointFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
-        """Find what is wrong with environments, scenarios and checks, without a model. Stopped, it resumes."""
+        """Find what is wrong with environments, scenarios and checks; no model is needed. Stopped, it resumes."""
         import asyncio
 
         from envscaler.audit.fix import require_new, write_fixed
@@ -104,9 +136,29 @@ def register(app: typer.Typer) -> None:
             raise UsageError("--fix writes a whole library; name the library and no environment of it")
         if fix is not None:
             require_new(folder, fix)
+        solving: Solving | None = None
+        if solve is not None:
+            from envscaler.audit.solving import solve_missing
+            from envscaler.cli.asking import ask_models
+
+            async def solved(models: Models, prompts: Prompts, progress: Reporter) -> Solving:
+                return await solve_missing(
+                    folder,
+                    models,
+                    env_id=place.env_id,
+                    samples=solve_samples,
+                    isolation=isolation.value,
+                    progress=progress,
+                )
+
+            # Named for the agents' family as well: a settings file may name another one for it.
+            flags = ModelFlags(model=solve, role_model=[f"agent={solve}"], **_given(endpoint))
+            solving = ask_models(flags, folder, solved, quiet=output.quiet)
+        elif unused := [*_given(endpoint), *(["solve_samples"] if solve_samples > 1 else [])]:
+            raise UsageError(f"--{unused[0].replace('_', '-')} says how to solve; name a model with --solve MODEL")
         with reporter(quiet=output.quiet) as display:
             work = run_audit(folder, env_id=place.env_id, workers=workers, isolation=isolation.value, progress=display)
-            report = asyncio.run(work)
+            report = asyncio.run(work).model_copy(update={"solving": solving})
         if html is not None:
             from envscaler.report.audit_page import write_audit_page
 
@@ -117,3 +169,8 @@ def register(app: typer.Typer) -> None:
             if not output.json:
                 show_report(fixed, output, show_fixed)
         return EXIT_OK
+
+
+def _given(flags: EndpointFlags) -> dict[str, Any]:
+    """The flags that were given, by name."""
+    return {name: value for name, value in dataclasses.asdict(flags).items() if value is not None}

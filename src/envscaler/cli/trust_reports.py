@@ -10,7 +10,8 @@ from rich.text import Text
 
 from envscaler.audit.fix import FixedLibrary
 from envscaler.cli.output import text_of
-from envscaler.evidence import AuditFinding, AuditReport
+from envscaler.cli.spending import spent_text
+from envscaler.evidence import AuditFinding, AuditReport, Solving
 from envscaler.proof.run import ProveReport
 from envscaler.report.wording import compact, count, percent, visible
 
@@ -45,6 +46,8 @@ def show_prove(report: ProveReport, out: Console) -> None:
 
 def show_audit(report: AuditReport, out: Console) -> None:
     """What was counted, then the findings by kind, the worst first, each with an example."""
+    if report.solving is not None:
+        _show_solving(report.solving, out)
     whole = report.summary
     out.print(
         f"{count(whole.environments, 'environment')}, {count(whole.scenarios, 'scenario')}, "
@@ -89,6 +92,26 @@ def show_fixed(fixed: FixedLibrary, out: Console) -> None:
     for reason, number in reasons.most_common(5):
         out.print(text_of(f"  {number} left out: {reason}", "dim"))
     out.print(Text.assemble(("Library: ", "bold"), visible(str(fixed.library))))
+
+
+def _show_solving(solving: Solving, out: Console) -> None:
+    if not solving.scenarios:
+        out.print("Every scenario came with a solution; no model was asked.")
+        return
+    came = count(solving.scenarios, "scenario")
+    out.print(f"{came} came without a solution: {solving.solved:,} solved by episodes in the library.")
+    out.print(text_of(f"{count(solving.played, 'episode')} played now by {solving.model}."))
+    for sentence in solving.skipped:
+        out.print(text_of(f"Not played: {sentence}", "yellow"))
+    if solving.unfinished:
+        cut = f"{count(solving.unfinished, 'episode')} cut short by the machinery; the same command plays them again"
+        out.print(Text(cut, style="yellow"))
+    if solving.spent.calls:
+        spent = solving.spent
+        out.print(f"Spent now: {spent_text(spent.calls, spent.input_tokens + spent.output_tokens, spent.cost_usd)}")
+    if solving.run is not None:
+        out.print(Text.assemble(("Run: ", "bold"), visible(solving.run)))
+    out.print()
 
 
 def _where(finding: AuditFinding) -> str:
