@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from envscaler.errors import EndpointRejected, EndpointUnavailable, EnvScalerError, RequestFailed, exception_text
+from envscaler.llm.throttle import Throttle
 from envscaler.llm.transport import EndpointState, Fault, OutageHook, RetryPolicy, TransportStats, retry_after_s
 from envscaler.state import JsonValue
 
@@ -23,6 +24,8 @@ T = TypeVar("T")
 
 _KEY_LIKE = re.compile(r"\b(?:(?:sk|key|gsk|xai|hf)[-_]|(?:Bearer|Basic) )[\w*.=+/-]{6,}")
 _SHOWN_CHARACTERS = 300
+_OVERLOADED = (408, 429, 503, 529)
+"""Statuses that say that there is too much to do, now."""
 
 
 class Unreadable(Exception):
@@ -46,7 +49,7 @@ class RequestRefused(EnvScalerError):
 
 
 class Endpoint:
-    """One server, shared by all models that it serves: its connections, its bound, its health, its counts."""
+    """One server, shared by all models that it serves: its connections, its throttle, its health, its counts."""
 
     def __init__(
         self,
@@ -55,10 +58,14 @@ class Endpoint:
         api_key: str | None = None,
         headers: Mapping[str, str] | None = None,
         timeout_s: float = 600.0,
-        max_in_flight: int = 16,
+        max_in_flight: int | None = None,
         retry: RetryPolicy | None = None,
         on_outage: OutageHook | None = None,
     ) -> None:
+        """
+        Args:
+            max_in_flight: requests at once at most; None: as many as it turns out to answer the faster for.
+        """
         self.base_url = base_url
         self.public_url = public_url(base_url)
         """The URL without credentials, for records, keys of the cache and messages."""
@@ -67,7 +74,9 @@ class Endpoint:
         self._api_key = api_key
         self._headers = dict(headers or {})
         self._timeout_s = timeout_s
-        self._in_flight = asyncio.Semaphore(max_in_flight)
+        self.throttle = Throttle(
+            max_in_flight, clock=self.retry.clock, sleep=self.retry.sleep, random=self.retry.random
+        )
         self._on_outage = on_outage
         self._down_since: float | None = None
         self._told_at: float | None = None
@@ -145,7 +154,7 @@ class Endpoint:
         # Imported late: the package takes a second to import, and commands without an endpoint must not wait for it.
         import openai
 
-        async with self._in_flight:
+        async with self.throttle.slot() as slot:
             self.stats.sent += 1
             try:
                 # The client's own limit is one for each read; a server that drips bytes would never reach it.
@@ -156,11 +165,19 @@ class Endpoint:
                         # `post` leaves out the typed layers of `chat.completions.create`, which take 7 ms a call.
                         content = await client.post(path, cast_to=bytes, body=body)
             except (TimeoutError, openai.APITimeoutError):
+                slot.ended = "overloaded"
                 return Fault("timeout", f"no answer within {self._timeout_s:g} s")
             except openai.APIConnectionError as error:
                 return Fault("connection", self._clean(_root(error)))
             except openai.APIStatusError as error:
-                return self._status(error)
+                fault = self._status(error)
+                if fault.status in _OVERLOADED:
+                    slot.ended = "overloaded"
+                    if fault.retry_after_s:
+                        # Never beyond the patience: whoever waits has to find out that it is used up.
+                        self.throttle.hold(min(fault.retry_after_s, self.retry.patience_s))
+                return fault
+            slot.ended = "answered"
         try:
             return read(json.loads(content))
         except (ValueError, RecursionError):

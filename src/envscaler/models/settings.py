@@ -66,8 +66,8 @@ class ModelSettings(BaseModel):
     """US dollars per million tokens by model name; they win over the built-in price list."""
     patience_s: float = Field(default=3600.0, ge=0)
     """How long an endpoint may give no answer before the run ends."""
-    max_in_flight: int = Field(default=16, ge=1)
-    """Requests that one endpoint works on at the same time."""
+    max_in_flight: int | None = Field(default=None, ge=1)
+    """Requests that one endpoint works on at the same time, at most; None: as many as it answers the faster for."""
     timeout_s: float = Field(default=600.0, gt=0)
     """Longest time for one request."""
     sampling: Sampling = Sampling()
