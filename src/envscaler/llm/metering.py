@@ -94,6 +94,53 @@ class Bill:
         self.cost += sign * other.cost
 
 
+class _Sum:
+    """What replies used, added up in place: a record for each of very many calls would cost more than the rest."""
+
+    __slots__ = ("cached_input_tokens", "calls", "cost_usd", "input_tokens", "output_tokens")
+
+    def __init__(self) -> None:
+        self.calls = self.input_tokens = self.cached_input_tokens = self.output_tokens = 0
+        self.cost_usd: float | None = None
+
+    def add(self, completion: Completion) -> None:
+        usage, cost = completion.usage, completion.cost_usd
+        if not self.calls:
+            self.cost_usd = cost
+        elif self.cost_usd is not None:
+            self.cost_usd = None if cost is None else self.cost_usd + cost
+        self.calls += 1
+        self.input_tokens += usage.input_tokens
+        self.cached_input_tokens += usage.cached_input_tokens
+        self.output_tokens += usage.output_tokens
+
+    def use(self) -> ModelUse:
+        return ModelUse(**{name: getattr(self, name) for name in self.__slots__})
+
+
+class _Tally:
+    """What one role used so far."""
+
+    def __init__(self) -> None:
+        self.spent = _Sum()
+        self.reused = _Sum()
+        self.without_usage = 0
+        self.unusable = 0
+
+    def use(self) -> RoleUse:
+        return RoleUse(
+            spent=self.spent.use(),
+            reused=self.reused.use(),
+            without_usage=self.without_usage,
+            unusable=self.unusable,
+        )
+
+
+def is_silent(completion: Completion) -> bool:
+    """Whether the endpoint reported neither tokens nor cost."""
+    return not (completion.usage.input_tokens or completion.usage.output_tokens) and completion.cost_usd is None
+
+
 class Meter:
     """The use of all models of a run, and its budget.
 
@@ -108,8 +155,12 @@ class Meter:
             earlier: use of the runs that this one resumes; added to `total()`, not counted by the budget.
         """
         self.budget = budget or Budget()
+        self.limits_size = self.budget.max_tokens is not None or self.budget.max_cost is not None
+        """Whether it has to be known how large calls are, also where the endpoint does not say."""
         self._earlier = earlier or MeterReport()
-        self._roles: dict[str, RoleUse] = {}
+        self._counted = MeterReport()
+        """What parts of this run counted with meters of their own."""
+        self._tallies: dict[str, _Tally] = {}
         self._billed = Bill()
         self._reserved = Bill()
         self._changed = asyncio.Event()
@@ -117,7 +168,7 @@ class Meter:
 
     def report(self) -> MeterReport:
         """Use of this run."""
-        return MeterReport(roles=dict(sorted(self._roles.items())))
+        return self._counted + MeterReport(roles={role: tally.use() for role, tally in self._tallies.items()})
 
     def total(self) -> MeterReport:
         """Use of this run and of those that it resumes."""
@@ -125,25 +176,24 @@ class Meter:
 
     def count(self, report: MeterReport) -> None:
         """Count what a part of this run used that had a meter of its own."""
-        self._roles = (self.report() + report).roles
+        self._counted = self._counted + report
 
     def count_spent(self, role: str, completion: Completion) -> None:
         """Count a reply that a model gave now."""
-        before = self._roles.get(role, RoleUse())
-        silent = completion.usage == Usage() and completion.cost_usd is None
-        self._roles[role] = before.model_copy(
-            update={"spent": before.spent + _use(completion), "without_usage": before.without_usage + silent}
-        )
+        tally = self._tally(role)
+        tally.spent.add(completion)
+        tally.without_usage += is_silent(completion)
 
     def count_reused(self, role: str, completion: Completion) -> None:
         """Count a reply that came from the cache."""
-        before = self._roles.get(role, RoleUse())
-        self._roles[role] = before.model_copy(update={"reused": before.reused + _use(completion)})
+        self._tally(role).reused.add(completion)
 
     def count_unusable(self, role: str, replies: int) -> None:
         """Count replies that whoever asked could not use."""
-        before = self._roles.get(role, RoleUse())
-        self._roles[role] = before.model_copy(update={"unusable": before.unusable + replies})
+        self._tally(role).unusable += replies
+
+    def _tally(self, role: str) -> _Tally:
+        return self._tallies.setdefault(role, _Tally())
 
     @asynccontextmanager
     async def reserve(self, estimate: Bill) -> AsyncIterator[None]:
@@ -197,7 +247,7 @@ class MeteredModel:
         self._model = model
         self._meter = meter
         self._cost_of = cost_of
-        self._outputs = Usage(output_tokens=_FIRST_OUTPUT_TOKENS)
+        self._output_tokens = _FIRST_OUTPUT_TOKENS
 
     @property
     def name(self) -> str:
@@ -214,19 +264,25 @@ class MeteredModel:
         Raises:
             BudgetExhausted: if the budget does not allow the call.
         """
-        output_tokens = request.sampling.max_tokens or self._outputs.output_tokens
-        guess = Usage(input_tokens=_tokens_of(_text_of(request)), output_tokens=output_tokens)
-        async with self._meter.reserve(self._bill_of(guess, self._cost_of(guess))):
+        if not self._meter.limits_size:
+            # The whole conversation is not looked through at every turn for what nobody asks.
+            guess = Bill(calls=1)
+        else:
+            output_tokens = request.sampling.max_tokens or self._output_tokens
+            usage = Usage(input_tokens=_tokens_of(_text_of(request)), output_tokens=output_tokens)
+            guess = self._bill_of(usage, self._cost_of(usage))
+        async with self._meter.reserve(guess):
             completion = await self._model.complete(request)
-            usage = completion.usage
-            if usage == Usage() and completion.cost_usd is None:
-                usage = Usage(input_tokens=guess.input_tokens, output_tokens=_tokens_of(_text_in(completion)))
-                self._meter.bill(self._bill_of(usage, self._cost_of(usage)))
-            else:
-                self._meter.bill(self._bill_of(usage, completion.cost_usd))
+            usage, cost = completion.usage, completion.cost_usd
+            if self._meter.limits_size and is_silent(completion):
+                usage = Usage(
+                    input_tokens=_tokens_of(_text_of(request)), output_tokens=_tokens_of(_text_in(completion))
+                )
+                cost = self._cost_of(usage)
+            self._meter.bill(self._bill_of(usage, cost))
             self._meter.count_spent(request.role, completion)
             # The last reply is a fair guess for the next one, and needs no memory of all that came before.
-            self._outputs = usage
+            self._output_tokens = usage.output_tokens
         return completion
 
     async def aclose(self) -> None:
@@ -238,17 +294,6 @@ class MeteredModel:
 
 
 _FIRST_OUTPUT_TOKENS = 500
-
-
-def _use(completion: Completion) -> ModelUse:
-    usage = completion.usage
-    return ModelUse(
-        calls=1,
-        input_tokens=usage.input_tokens,
-        cached_input_tokens=usage.cached_input_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=completion.cost_usd,
-    )
 
 
 def _text_of(request: ModelRequest) -> str:
