@@ -81,9 +81,10 @@ live: venv
 live-test: dev
 	$(BIN)/python -m pytest -m live
 
+# Without the extras of trainers: their pins contradict each other's, and each is tested in an environment of its own.
 lock: dev
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --no-header --no-emit-index-url --no-annotate --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra parquet --universal --no-header --no-emit-index-url --no-annotate --output-file requirements.lock
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
