@@ -19,12 +19,17 @@ from envscaler.store.atomic import json_line, unwritable, utf8
 class LineFile:
     """Opens lazily, and drops a torn last line when it does."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        """
+        Args:
+            durable: wait for the disk at the end; not needed for what can be made again.
+        """
         self.path = path
+        self._durable = durable
         self._file: BinaryIO | None = None
 
-    def append(self, value: JsonValue) -> None:
-        """Add one line.
+    def append(self, value: JsonValue) -> int:
+        """Add one line; its length in bytes.
 
         Raises:
             StoreError: if the file cannot be written.
@@ -37,12 +42,14 @@ class LineFile:
             self._file.write(line)
         except OSError as error:
             raise unwritable(self.path, error) from error
+        return len(line)
 
     def close(self) -> None:
-        """Wait for the disk and close; idempotent."""
+        """Wait for the disk, where that was asked for, and close; idempotent."""
         if self._file is not None:
             try:
-                os.fsync(self._file.fileno())
+                if self._durable:
+                    os.fsync(self._file.fileno())
             except OSError as error:
                 raise unwritable(self.path, error) from error
             finally:

@@ -17,6 +17,7 @@ ROLLOUTS = "rollouts"
 RUN = "run.json"
 TRAJECTORIES = "trajectories.jsonl"
 LOCK = ".lock"
+REPLIES = ".replies"
 
 
 def is_library(path: Path) -> bool:

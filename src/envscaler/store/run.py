@@ -16,9 +16,10 @@ from envscaler.errors import StoreError
 from envscaler.record import Record
 from envscaler.store.appending import LineFile
 from envscaler.store.atomic import json_text, versioned, write_atomic
-from envscaler.store.grounds import LOCK, ROLLOUTS, RUN, TRAJECTORIES, is_run, require_free
+from envscaler.store.grounds import LOCK, REPLIES, ROLLOUTS, RUN, TRAJECTORIES, is_run, require_free
 from envscaler.store.lock import is_held, sole_writer
 from envscaler.store.reading import Complaint, RecordT, json_object, read_jsonl, read_record, unreadable, validated
+from envscaler.store.replies import ReplyJournal
 from envscaler.trajectory import Trajectory
 
 _LEFT = re.compile(rf"\.({re.escape(RUN)}|{re.escape(TRAJECTORIES)})\..*\.tmp\Z")
@@ -100,6 +101,10 @@ class RunStore:
             StoreError: if it cannot be written.
         """
         self._lines.append(versioned(trajectory))
+
+    def replies(self) -> ReplyJournal:
+        """What models answered in episodes that are not over."""
+        return ReplyJournal(self.path / REPLIES)
 
     def arrange(self, place: Callable[[Trajectory], tuple[str | int, ...] | None]) -> None:
         """Bring the trajectories into one order, atomically and without holding them in memory.
