@@ -55,7 +55,7 @@ def test_the_counts_are_those_of_a_plain_script(report: AuditReport, release: Pa
 
 def test_the_report_begins_as_documented(report: AuditReport) -> None:
     dumped = json.loads(report.model_dump_json())
-    assert list(dumped) == ["summary", "findings"]
+    assert list(dumped)[:2] == ["summary", "findings"]
     assert list(dumped["summary"])[:9] == [
         *("environments", "scenarios", "checks", "true_at_reset", "raises", "not_bool"),
         *("nondeterministic", "never_true", "false_positive"),
