@@ -4,9 +4,10 @@ from envscaler.agents.agent import Agent, AgentKind, Briefing, Player
 from envscaler.agents.model_agent import ModelAgent
 from envscaler.agents.plain_agents import NoopAgent, OracleAgent, RandomAgent
 from envscaler.agents.prompting import prompt_digest, system_prompt
-from envscaler.agents.user import STOP_TOKEN, UserSimulator, UserTurn
+from envscaler.agents.user import SLIP_KINDS, STOP_TOKEN, SlipPolicy, UserSimulator, UserTurn
 
 __all__ = [
+    "SLIP_KINDS",
     "STOP_TOKEN",
     "Agent",
     "AgentKind",
@@ -16,6 +17,7 @@ __all__ = [
     "OracleAgent",
     "Player",
     "RandomAgent",
+    "SlipPolicy",
     "UserSimulator",
     "UserTurn",
     "prompt_digest",

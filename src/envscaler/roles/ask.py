@@ -35,6 +35,8 @@ class Answer(Generic[ReplyT]):
     attempts: int
     mended: bool
     """True when the text had to be mended before it parsed."""
+    reasoning: str | None = None
+    """What the model thought before it replied, where the endpoint kept it apart."""
 
 
 Doubt = Callable[[ReplyT], str | Awaitable[str | None] | None]
@@ -87,7 +89,8 @@ async def ask(
             said = doubt(reply) if doubt is not None else None
             fault = (await said if isinstance(said, Awaitable) else said) or ""
             if not fault:
-                return Answer(reply=reply, use=use, attempts=attempt + 1, mended=mended)
+                reasoning = completion.message.reasoning
+                return Answer(reply=reply, use=use, attempts=attempt + 1, mended=mended, reasoning=reasoning)
         # Only the last reply goes back: a chain of bad ones teaches a model to write more of them.
         messages = (
             *rendered,
