@@ -69,8 +69,6 @@ def unsaid(schema: object) -> bool:
     if not isinstance(kinds, str):
         return bool(rest - {"type"})
     said = _SAID.get(kinds, frozenset({"type"}))
-    if kinds == "object" and isinstance(schema.get("additionalProperties"), bool):
-        return bool(rest - {"type"})
     return bool(rest - said - {"nullable"}) or any(
         unsaid(schema.get(keyword)) for keyword in ("items", "additionalProperties")
     )
