@@ -4,6 +4,7 @@
     ├── UsageError               what the user gave cannot be used                       exit 2
     │   ├── StoreError           a file or folder is missing, unreadable or not ours
     │   │   └── SchemaVersionError   written by a newer version of this package
+    │   ├── TemplateError        a chat template is missing, broken, or refuses the messages
     │   ├── NotHardened          generated code cannot be contained here, as was required
     │   └── EndpointRejected     the endpoint refuses us for good (key, model, request)
     ├── BudgetExhausted          a limit on cost, tokens or calls was reached            exit 3
@@ -81,6 +82,10 @@ class SchemaVersionError(StoreError):
 
 class EndpointRejected(UsageError):
     """The endpoint refuses for good: wrong key, unknown model, malformed request."""
+
+
+class TemplateError(UsageError):
+    """A chat template is missing or broken, or cannot write the messages that it was given."""
 
 
 class NotHardened(UsageError):
