@@ -47,7 +47,7 @@ class Models:
         self._on_outage = on_outage
         self._retry = retry or RetryPolicy(patience_s=settings.patience_s)
         self._prices = PriceBook(settings.prices)
-        self._endpoints: dict[tuple[str, str | None], Endpoint] = {}
+        self._endpoints: dict[tuple[str | None, str | None], Endpoint] = {}
         self._bare: dict[tuple[Any, ...], ChatModel] = {}
         self._chat: dict[tuple[Family, bool], ChatModel] = {}
         # All are made at once: what is wrong with the settings is said before any work is done.
@@ -96,6 +96,13 @@ class Models:
         if key not in self._chat:
             self._chat[key] = self._chat_model(self.settings.of(family), cached)
         return self._chat[key]
+
+    def in_flight(self, *families: Family) -> int | None:
+        """Requests that the endpoints of these families are given at once now; None when none of them has one."""
+        uses = [self.settings.of(family) for family in families]
+        keys = {_key(use) for use in uses if _is_endpoint_model(use.model)}
+        limits = [self._endpoints[key].throttle.limit for key in keys if key in self._endpoints]
+        return sum(limits) if limits else None
 
     async def aclose(self) -> None:
         """Close all connections and the cache; idempotent."""
@@ -147,17 +154,17 @@ class Models:
         return CachedModel(metered, self._cache, scope=scope, on_reuse=self.meter.count_reused)
 
     def _endpoint_model(self, use: FamilySettings, name: str) -> OpenAIModel:
-        assert use.base_url is not None
-        api_key = use.api_key.get_secret_value() if use.api_key is not None else None
+        base_url, api_key = _key(use)
+        assert base_url is not None
         sampling = use.sampling or self.settings.sampling
-        key = (use.base_url, api_key, name, sampling.model_dump_json())
+        key = (base_url, api_key, name, sampling.model_dump_json())
         model = self._bare.get(key)
         if not isinstance(model, OpenAIModel):
             model = OpenAIModel(
-                self._endpoint(use.base_url, api_key),
+                self._endpoint(base_url, api_key),
                 name,
                 sampling=sampling,
-                body=self._extra_body(use.base_url),
+                body=self._extra_body(base_url),
                 prices=self._prices,
             )
             self._bare[key] = model
@@ -251,6 +258,11 @@ def open_models(
         if cache is not None:
             cache.close()
         raise
+
+
+def _key(use: FamilySettings) -> tuple[str | None, str | None]:
+    """What tells one endpoint from another: URL and key."""
+    return use.base_url, use.api_key.get_secret_value() if use.api_key is not None else None
 
 
 def _is_endpoint_model(name: str | None) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 
 from envscaler.agents import Agent
 from envscaler.env import Shelf
@@ -14,6 +15,9 @@ from envscaler.rollout.settings import RolloutSettings
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
 
+ENVIRONMENTS_AT_ONCE = 64
+"""Environments that take turns. The process that workers are forked from keeps some hundred programs compiled."""
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -22,6 +26,21 @@ class Assignment:
     skeleton: EnvSkeleton
     scenario: Scenario
     sample: int
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Environment and scenario."""
+        return self.skeleton.id, self.scenario.id
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What is unique in a run."""
+        return self.skeleton.id, self.scenario.id, self.sample
+
+    @property
+    def name(self) -> str:
+        """As `key`, and as long as neither program nor scenario is changed."""
+        return f"{self.skeleton.id} {self.scenario.id} {self.sample} {self.skeleton.digest} {self.scenario.digest}"
 
 
 @dataclass
@@ -70,12 +89,25 @@ def plan_episodes(library: Shelf, settings: RolloutSettings, agent: Agent) -> Pl
     return plan
 
 
-def assignments(playable: Sequence[tuple[EnvSkeleton, Scenario]], samples: int) -> Iterator[Assignment]:
-    """The episodes in the order in which they begin."""
-    # One environment after another, since its program is loaded then; within it one sample of all scenarios after
-    # another, so that what their checks say of the reset is known from the second sample on.
-    for _, group in groupby(playable, key=lambda pair: pair[0].id):
-        pairs = list(group)
+def assignments(
+    playable: Sequence[tuple[EnvSkeleton, Scenario]], samples: int, *, at_once: int = ENVIRONMENTS_AT_ONCE
+) -> Iterator[Assignment]:
+    """The episodes in the order in which they begin.
+
+    All samples of a scenario follow each other; then it is another environment's turn, so that a run that ends early
+    has something of each.
+
+    Args:
+        at_once: environments that take turns; the next one joins when one of them has no more scenarios.
+    """
+    shelves = (iter(list(group)) for _, group in groupby(playable, key=lambda pair: pair[0].id))
+    turns = deque(islice(shelves, at_once))
+    while turns:
+        shelf = turns.popleft()
+        pair = next(shelf, None)
+        if pair is None:
+            turns.extend(islice(shelves, 1))
+            continue
+        turns.append(shelf)
         for sample in range(samples):
-            for skeleton, scenario in pairs:
-                yield Assignment(skeleton, scenario, sample)
+            yield Assignment(*pair, sample)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from envscaler.models import Faults
 from envscaler.record import Record
@@ -12,6 +12,7 @@ from envscaler.rollout.scores import Scores, ScoreTable
 from envscaler.rollout.settings import Folder, RolloutSettings
 from envscaler.sandbox import Isolation
 from envscaler.skeleton import ModelUse
+from envscaler.trajectory import Sampling
 
 OFFLINE_NOTE = "the offline agent plays the recorded plan; not a model's score"
 
@@ -44,6 +45,8 @@ class RunRecord(Record):
     """Model name of each role family that takes part (agent, user)."""
     prompts: dict[str, str] = {}
     """Digest of each prompt file used."""
+    sampling: Sampling = Sampling()
+    """How the agent's model is asked to sample."""
     isolation: Literal["hardened", "portable"] | None = None
     """How well the sandbox was isolated where the episodes were played; None when none was played yet."""
     missing_isolation: tuple[str, ...] = ()
@@ -64,6 +67,19 @@ class RunRecord(Record):
     `scores.total.use`."""
     faults: Faults = Faults()
     """What went wrong with the models in the last invocation."""
+
+    def difference(self, other: RunRecord) -> tuple[str, Any, Any] | None:
+        """What keeps the episodes of two runs from belonging to one: its name, here and there; None: nothing."""
+        ours, theirs = self._pins(), other._pins()
+        return next(((name, ours[name], theirs[name]) for name in ours if ours[name] != theirs[name]), None)
+
+    def _pins(self) -> dict[str, Any]:
+        return {
+            **self.settings.pins(),
+            "models": self.models,
+            "prompts": self.prompts,
+            "sampling": self.sampling.model_dump(exclude_defaults=True),
+        }
 
 
 class RolloutReport(Record):

@@ -5,29 +5,34 @@ Results never depend on the order in which episodes end. What one episode is sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAgent, UserSimulator, prompt_digest
-from envscaler.engine import NullProgress, Progress, bounded_map
+from envscaler.engine import NullProgress, Progress
 from envscaler.env import Homes, ResetChecks, Shelf
-from envscaler.errors import BudgetExhausted, EndpointUnavailable, EnvScalerError, ProgramError, UsageError
-from envscaler.models import Faults
-from envscaler.models.settings import OFFLINE
-from envscaler.roles.role import USER_TURN, Prompts
+from envscaler.errors import (
+    BudgetExhausted,
+    EndpointUnavailable,
+    EnvScalerError,
+    ProgramError,
+    RequestFailed,
+    SandboxError,
+    UsageError,
+)
+from envscaler.roles.role import Prompts
+from envscaler.rollout.casting import Cast
 from envscaler.rollout.plan import Assignment, assignments, plan_episodes
 from envscaler.rollout.play import Episode, play_episode
-from envscaler.rollout.report import OFFLINE_NOTE, RolloutReport, RunRecord, Skipped, told
+from envscaler.rollout.report import RolloutReport, RunRecord, Skipped, told
 from envscaler.rollout.scenario_world import ScenarioWorld
+from envscaler.rollout.scheduler import Scheduler
 from envscaler.rollout.scores import UNFINISHED, scores
 from envscaler.rollout.settings import RolloutSettings, run_id
-from envscaler.sandbox import Sandbox
+from envscaler.sandbox import IsolationReport, Sandbox
 from envscaler.scenario import Scenario
-from envscaler.skeleton import EnvSkeleton, ModelUse
+from envscaler.skeleton import EnvSkeleton
 from envscaler.store import RunStore
-from envscaler.trajectory import Sampling, Trajectory
+from envscaler.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -37,8 +42,6 @@ SETTLING = "try what may share"
 
 _SHOWN = 300
 """Characters of the reasons for keeping an environment apart that are told where it is played."""
-
-_Key = tuple[str, str, int]
 
 
 async def run_rollout(
@@ -64,43 +67,43 @@ async def run_rollout(
     """
     prompts = prompts if prompts is not None else Prompts()
     progress = progress if progress is not None else NullProgress()
-    run = _Run(library, settings, models, prompts, progress)
+    run = _Run(library, settings, Cast(settings, models, prompts), progress)
     run.store.require_usable()
     with run.store.writing():
         return await run.play_all()
 
 
 class _Run:
-    def __init__(
-        self,
-        library: Shelf,
-        settings: RolloutSettings,
-        models: Models | None,
-        prompts: Prompts,
-        progress: Progress,
-    ) -> None:
+    def __init__(self, library: Shelf, settings: RolloutSettings, cast: Cast, progress: Progress) -> None:
         self.library = library
         self.settings = settings
-        self.models = models
-        self.prompts = prompts
+        self.cast = cast
         self.progress = progress
-        self.agent = _agent(settings, models)
-        self.plan = plan_episodes(library, settings, self.agent)
-        self.record = self._opening_record()
+        self.plan = plan_episodes(library, settings, cast.agent())
+        self.record = RunRecord(
+            id=settings.out.name
+            if settings.out is not None
+            else run_id(settings, cast.names, cast.prompts, cast.sampling),
+            library=library.path.resolve(),
+            settings=settings,
+            models=cast.names,
+            prompts=cast.prompts,
+            sampling=cast.sampling,
+            note=cast.note,
+        )
         folder = settings.out if settings.out is not None else library.store.run(self.record.id).path
         self.store = RunStore(folder)
-        self.halt: EnvScalerError | None = None
+        self.replies = self.store.replies()
         self.reset_checks = ResetChecks()
+        self.played = 0
+        self.halt: EnvScalerError | None = None
         self.unplayable: dict[tuple[str, str], str] = {}
 
     async def play_all(self) -> RolloutReport:
         self._claim_folder()
         done = self._done()
-        missing = [
-            assignment
-            for assignment in assignments(self.plan.playable, self.settings.samples)
-            if (assignment.skeleton.id, assignment.scenario.id, assignment.sample) not in done
-        ]
+        wanted = assignments(self.plan.playable, self.settings.samples)
+        missing = [assignment for assignment in wanted if assignment.key not in done]
         planned = len(self.plan.playable) * self.settings.samples
         for sentence in told(self.plan.skipped):
             self.progress.note(f"skipped {sentence}")
@@ -109,38 +112,54 @@ class _Run:
         self.store.write_run(self.record)
         self.progress.stage(STAGE, planned)
         self.progress.advance(STAGE, planned - len(missing))
-        played = 0
-        with self.store:
-            if missing:
-                async with Sandbox(isolation=self.settings.isolation) as sandbox:
-                    homes = Homes(sandbox, self.settings.isolation, self.library.store.cache_dir)
-                    await self._settle(homes, missing)
-                    before, now = self.record, sandbox.isolation
-                    self.record = before.model_copy(
-                        update={
-                            # Of a run whose episodes were played in several places, the worst.
-                            "isolation": "portable" if before.isolation == "portable" else now.level,
-                            "missing_isolation": tuple(dict.fromkeys((*before.missing_isolation, *now.missing))),
-                            "isolation_modes": tuple(sorted({*self.record.isolation_modes, self.settings.isolation})),
-                            "settings": self.settings,
-                        }
-                    )
-                    self.store.write_run(self.record)
-                    played = await self._play(missing, sandbox, homes)
-                    if homes.apart:
-                        name, reasons = min(homes.apart.items())
-                        shown = reasons if len(reasons) <= _SHOWN else f"{reasons[:_SHOWN]}…"
-                        self.progress.note(
-                            f"{len(homes.apart)} environments ran in processes of their own, {name} because: {shown}; "
-                            "all reasons stand in run.json (kept_apart)"
-                        )
-                    self.record = self.record.model_copy(
-                        update={"kept_apart": {**self.record.kept_apart, **homes.apart}}
-                    )
-        report = self._finish(planned, played, planned - len(missing))
+        if missing:
+            with self.store:
+                await self._play_missing(missing)
+        report = self._finish(planned, planned - len(missing))
         if self.halt is not None:
             raise self.halt
         return report
+
+    async def _play_missing(self, missing: list[Assignment]) -> None:
+        names = {assignment.name for assignment in missing}
+        self.replies.load(names.__contains__)
+        async with Sandbox(isolation=self.settings.isolation) as sandbox:
+            homes = Homes(sandbox, self.settings.isolation, self.library.store.cache_dir)
+            await self._settle(homes, missing)
+            self._note_isolation(sandbox.isolation)
+            scheduler = Scheduler(missing, lambda: self.settings.concurrency or self.cast.room())
+
+            async def play(assignment: Assignment, may_repeat: bool) -> bool:
+                again = await self._play(assignment, may_repeat, sandbox, homes)
+                if self.halt is not None:
+                    scheduler.stop()
+                return again
+
+            try:
+                await scheduler.run(play)
+            finally:
+                self.replies.close()
+            if homes.apart:
+                name, reasons = min(homes.apart.items())
+                shown = reasons if len(reasons) <= _SHOWN else f"{reasons[:_SHOWN]}…"
+                self.progress.note(
+                    f"{len(homes.apart)} environments ran in processes of their own, {name} because: {shown}; "
+                    "all reasons stand in run.json (kept_apart)"
+                )
+                self.record = self.record.model_copy(update={"kept_apart": {**self.record.kept_apart, **homes.apart}})
+
+    def _note_isolation(self, now: IsolationReport) -> None:
+        before = self.record
+        self.record = before.model_copy(
+            update={
+                # Of a run whose episodes were played in several places, the worst.
+                "isolation": "portable" if before.isolation == "portable" else now.level,
+                "missing_isolation": tuple(dict.fromkeys((*before.missing_isolation, *now.missing))),
+                "isolation_modes": tuple(sorted({*before.isolation_modes, self.settings.isolation})),
+                "settings": self.settings,
+            }
+        )
+        self.store.write_run(self.record)
 
     async def _settle(self, homes: Homes, missing: list[Assignment]) -> None:
         """Settle all programs before the first episode: side by side, instead of each when its turn comes."""
@@ -152,55 +171,47 @@ class _Run:
         self.progress.stage(SETTLING, len(first))
         await homes.settle_all(list(first.values()), lambda: self.progress.advance(SETTLING))
 
-    async def _play(self, missing: list[Assignment], sandbox: Sandbox, homes: Homes) -> int:
-        played = 0
-
-        async def one(assignment: Assignment) -> int:
-            place = (assignment.skeleton.id, assignment.scenario.id)
-            if place in self.unplayable:
-                self.progress.advance(STAGE)
-                return 0
-            try:
-                episode = await self._episode(assignment, sandbox, homes)
-            except ProgramError as error:
-                self.unplayable[place] = f"the program cannot be used: {error}"
-                self.progress.advance(STAGE)
-                return 0
-            # Written when it ends, not when its turn comes: a kill must not lose an episode that is over.
-            self.store.append(episode.trajectory)
+    async def _play(self, assignment: Assignment, may_repeat: bool, sandbox: Sandbox, homes: Homes) -> bool:
+        """Play one episode and write it down; whether the machinery cut it short and it is to be played again."""
+        if assignment.place in self.unplayable:
             self.progress.advance(STAGE)
-            if isinstance(episode.failure, BudgetExhausted | EndpointUnavailable):
-                self.halt = self.halt or episode.failure
-            return 1
+            return False
+        try:
+            episode = await self._episode(assignment, sandbox, homes)
+        except ProgramError as error:
+            self.unplayable[assignment.place] = f"the program cannot be used: {error}"
+            self.progress.advance(STAGE)
+            return False
+        failure = episode.failure
+        if failure is None:
+            self._write(episode.trajectory)
+            self.replies.drop(assignment.name)
+            return False
+        if isinstance(failure, BudgetExhausted | EndpointUnavailable):
+            self.halt = self.halt or failure
+        elif not isinstance(failure, RequestFailed) and not (may_repeat and isinstance(failure, SandboxError)):
+            # The same replies would lead there again.
+            self.replies.drop(assignment.name, again=True)
+        if self.halt is None and may_repeat:
+            return True
+        self._write(episode.trajectory)
+        return False
 
-        async with aclosing(bounded_map(one, self._until_halted(missing), limit=self.settings.concurrency)) as ended:
-            async for count in ended:
-                played += count
-        return played
-
-    def _until_halted(self, missing: list[Assignment]) -> Iterator[Assignment]:
-        for assignment in missing:
-            if self.halt is not None:
-                return
-            yield assignment
+    def _write(self, trajectory: Trajectory) -> None:
+        # When it ends, not when its turn comes: a kill must not lose an episode that is over.
+        self.store.append(trajectory)
+        self.played += 1
+        self.progress.advance(STAGE)
 
     async def _episode(self, assignment: Assignment, sandbox: Sandbox, homes: Homes) -> Episode:
         skeleton, scenario, sample = assignment.skeleton, assignment.scenario, assignment.sample
         await homes.settle(skeleton, scenario)
-        user = None
-        if self.settings.mode == "conversation":
-            user = UserSimulator(
-                _models(self.models, "a conversation needs a model for its user").chat("user"),
-                scenario,
-                prompts=self.prompts,
-                sample=sample,
-                language=skeleton.origin.language,
-            )
+        replies = self.cast.replies(self.replies, assignment.name)
         world = ScenarioWorld(
             skeleton,
             scenario,
             sandbox,
-            user=user,
+            user=self.cast.user(skeleton, scenario, sample, replies),
             sample=sample,
             agent_seed=self.settings.seed,
             observations=self.settings.observations,
@@ -208,26 +219,7 @@ class _Run:
             reset_checks=self.reset_checks,
         )
         return await play_episode(
-            world, self.agent, step_limit=self.settings.turns, sampling=_sampling(self.models, self.settings)
-        )
-
-    def _opening_record(self) -> RunRecord:
-        settings = self.settings
-        names: dict[str, str] = {}
-        digests = {}
-        if settings.agent == "model":
-            names["agent"] = self.agent.model or ""
-            digests[f"agent.{settings.mode}"] = prompt_digest(settings.mode)
-        if settings.mode == "conversation":
-            names["user"] = _models(self.models, "a conversation needs a model for its user").chat("user").name
-            digests[USER_TURN.name] = self.prompts.digest(USER_TURN)
-        return RunRecord(
-            id=settings.out.name if settings.out is not None else run_id(settings, names, digests),
-            library=self.library.path.resolve(),
-            settings=settings,
-            models=names,
-            prompts=digests,
-            note=OFFLINE_NOTE if names.get("agent") == OFFLINE else None,
+            world, self.cast.agent(replies), step_limit=self.settings.turns, sampling=self.cast.sampling
         )
 
     def _claim_folder(self) -> None:
@@ -244,15 +236,11 @@ class _Run:
                 )
             self.store.write_run(self.record)
             return
-        for what, before, now in (
-            *((name, earlier.settings.pins()[name], value) for name, value in self.settings.pins().items()),
-            ("models", earlier.models, self.record.models),
-            ("prompts", earlier.prompts, self.record.prompts),
-        ):
-            if before != now:
-                raise UsageError(
-                    f"{self.store.path} is a run with {what} {before!r}, not {now!r}; name another folder with --out"
-                )
+        if (difference := self.record.difference(earlier)) is not None:
+            what, now, before = difference
+            raise UsageError(
+                f"{self.store.path} is a run with {what} {before!r}, not {now!r}; name another folder with --out"
+            )
         self.record = self.record.model_copy(
             update={
                 "isolation": earlier.isolation,
@@ -266,21 +254,21 @@ class _Run:
             }
         )
 
-    def _done(self) -> set[_Key]:
+    def _done(self) -> set[tuple[str, str, int]]:
         digests = {
             (skeleton.id, scenario.id): (skeleton.digest, scenario.digest) for skeleton, scenario in self.plan.playable
         }
-        done: set[_Key] = set()
+        done: set[tuple[str, str, int]] = set()
         for trajectory in self.store.trajectories():
-            key = (trajectory.env_id, trajectory.scenario_id, trajectory.sample)
-            current = digests.get(key[:2]) == (trajectory.env_digest, trajectory.scenario_digest)
+            place = (trajectory.env_id, trajectory.scenario_id)
+            current = digests.get(place) == (trajectory.env_digest, trajectory.scenario_digest)
             # The last line of an episode counts; a failed one may follow a finished one of a stale scenario.
             if current and trajectory.stop not in UNFINISHED:
-                done.add(key)
+                done.add((*place, trajectory.sample))
         return done
 
-    def _finish(self, planned: int, played: int, resumed: int) -> RolloutReport:
-        if played:
+    def _finish(self, planned: int, resumed: int) -> RolloutReport:
+        if self.played:
             self.store.arrange(self._place)
         skipped = [
             *self.plan.skipped,
@@ -295,43 +283,17 @@ class _Run:
                 "planned": planned - len(self.unplayable) * self.settings.samples,
                 "scores": scores(self.store.trajectories()),
                 "skipped": tuple(skipped),
-                "spent": _spent(self.models),
-                "faults": self.models.faults if self.models is not None else Faults(),
+                "spent": self.cast.spent,
+                "faults": self.cast.faults,
             }
         )
         self.store.write_run(self.record)
-        return RolloutReport(run=self.store.path, record=self.record, played=played, resumed=resumed)
+        return RolloutReport(run=self.store.path, record=self.record, played=self.played, resumed=resumed)
 
     def _place(self, trajectory: Trajectory) -> tuple[str | int, ...]:
         # Scenarios that are no longer in the library come after those that are.
         index = self.plan.order.get((trajectory.env_id, trajectory.scenario_id), 1 << 30)
         return trajectory.env_id, index, trajectory.scenario_id, trajectory.sample
-
-
-def _agent(settings: RolloutSettings, models: Models | None) -> Agent:
-    if settings.agent == "oracle":
-        return OracleAgent()
-    if settings.agent == "random":
-        return RandomAgent(settings.random_calls)
-    if settings.agent == "noop":
-        return NoopAgent()
-    return ModelAgent(_models(models, "the model agent needs a model").chat("agent"))
-
-
-def _models(models: Models | None, why: str) -> Models:
-    if models is None:
-        raise UsageError(f"{why}; name one with --model")
-    return models
-
-
-def _sampling(models: Models | None, settings: RolloutSettings) -> Sampling:
-    if models is None or settings.agent != "model":
-        return Sampling()
-    return models.settings.of("agent").sampling or Sampling()
-
-
-def _spent(models: Models | None) -> ModelUse:
-    return models.meter.report().spent if models is not None else ModelUse()
 
 
 def open_run(path: Path | str) -> tuple[RunStore, RunRecord | None]:

@@ -12,7 +12,7 @@ from envscaler.env import ObservationStyle
 from envscaler.record import Record
 from envscaler.sandbox import Isolation
 from envscaler.state import digest
-from envscaler.trajectory import Mode
+from envscaler.trajectory import Mode, Sampling
 
 STEP_LIMITS: dict[Mode, int] = {"non-conversation": 30, "conversation": 40}
 """The agent's turns at most, unless told otherwise (paper section 5)."""
@@ -48,8 +48,9 @@ class RolloutSettings(Record):
     """Folder of the run; None: one in the library, named after what is played."""
     purpose: str | None = None
     """Word before that name, for runs that are kept apart from others of the same agent."""
-    concurrency: int = Field(default=32, ge=1)
-    """Episodes side by side. Has no influence on results."""
+    concurrency: int | None = Field(default=None, ge=1)
+    """Episodes side by side; None: 32, and with an endpoint somewhat more than it is given requests at once. Has no
+    influence on results."""
     isolation: Isolation = "default"
     """How far apart episodes are kept. Has no influence on results."""
 
@@ -71,7 +72,9 @@ class RolloutSettings(Record):
         }
 
 
-def run_id(settings: RolloutSettings, models: dict[str, str], prompts: dict[str, str]) -> str:
+def run_id(
+    settings: RolloutSettings, models: dict[str, str], prompts: dict[str, str], sampling: Sampling | None = None
+) -> str:
     """A readable name for a run, the same whenever the same thing is asked for."""
     name = models.get("agent", settings.agent)
     readable = "".join(char if char.isalnum() or char in "._-" else "-" for char in name)[:60].strip("-._")
@@ -80,5 +83,7 @@ def run_id(settings: RolloutSettings, models: dict[str, str], prompts: dict[str,
         parts.append("conversation")
     if settings.purpose is not None:
         parts.insert(0, settings.purpose)
-    pins = digest({"settings": settings.pins(), "models": models, "prompts": prompts})[:8]
-    return "-".join([*parts, pins])
+    pins = {"settings": settings.pins(), "models": models, "prompts": prompts}
+    if sampling is not None and sampling != Sampling():
+        pins["sampling"] = sampling.model_dump(exclude_defaults=True)
+    return "-".join([*parts, digest(pins)[:8]])

@@ -1,0 +1,118 @@
+"""`EpisodeReplies`: the models of one episode, which answer first what they had answered before the run was killed.
+
+The episode is played from its beginning again, tool calls included, which do the same again; only the models are not
+asked twice. A reply counts where the same is asked as then. The journal belongs to one run: nothing else is answered
+from it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any
+
+from pydantic import ValidationError
+
+from envscaler.llm.chat import ChatModel, Completion, ModelRequest
+from envscaler.messages import Message
+from envscaler.state import JsonValue
+from envscaler.store import ReplyJournal
+
+OnReuse = Callable[[str, Completion], None]
+"""Told role and reply."""
+
+
+class EpisodeReplies:
+    """What the models of one episode answer, kept as it comes.
+
+    Args:
+        episode: its key in the journal.
+        on_reuse: told of each reply that is not asked for again; `Meter.count_reused` fits.
+    """
+
+    def __init__(self, journal: ReplyJournal, episode: str, on_reuse: OnReuse) -> None:
+        self._journal = journal
+        self._episode = episode
+        self._on_reuse = on_reuse
+        self._kept = deque(journal.take(episode))
+
+    def model(self, model: ChatModel) -> ChatModel:
+        """The model as the episode is to ask it."""
+        return _RecallingModel(model, self)
+
+    def recalled(self, asked: str, role: str) -> Completion | None:
+        """The reply that was given to this before; replies to what is not asked again are forgotten."""
+        while self._kept:
+            completion = _completion(self._kept.popleft(), asked)
+            if completion is not None:
+                self._on_reuse(role, completion)
+                return completion
+        return None
+
+    def keep(self, asked: str, completion: Completion) -> None:
+        """Write a reply down."""
+        self._journal.append(self._episode, {"asked": asked, "reply": completion.model_dump()})
+
+
+class _RecallingModel:
+    def __init__(self, model: ChatModel, replies: EpisodeReplies) -> None:
+        self._model = model
+        self._replies = replies
+        self._conversation = _Conversation()
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def needs_messages(self) -> bool:
+        """As that of the model asked."""
+        return bool(getattr(self._model, "needs_messages", True))
+
+    async def complete(self, request: ModelRequest) -> Completion:
+        asked = self._conversation.digest(request)
+        completion = self._replies.recalled(asked, request.role)
+        if completion is None:
+            completion = await self._model.complete(request)
+            self._replies.keep(asked, completion)
+        return completion
+
+    async def aclose(self) -> None:
+        return None  # the model is the run's
+
+
+class _Conversation:
+    """Digests of requests that mostly go on where the one before ended: only what is new is looked at."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[Message, ...] = ()
+        self._hash = blake2b(digest_size=16)
+
+    def digest(self, request: ModelRequest) -> str:
+        messages, seen = request.messages, self._seen
+        if len(messages) < len(seen) or any(one is not other for one, other in zip(seen, messages, strict=False)):
+            seen, self._hash = (), blake2b(digest_size=16)
+        for message in messages[len(seen) :]:
+            self._hash.update(_text(message))
+        self._seen = messages
+        asked = self._hash.copy()
+        asked.update(f"{request.role}{request.sample}".encode())
+        return asked.hexdigest()
+
+
+def _text(message: Message) -> bytes:
+    try:
+        return message.model_dump_json().encode()
+    except ValueError:  # half of a surrogate pair, which its JSON cannot hold
+        return repr(message).encode("utf-8", "backslashreplace")
+
+
+def _completion(line: JsonValue, asked: str) -> Completion | None:
+    if not isinstance(line, dict) or line.get("asked") != asked:
+        return None
+    try:
+        reply: dict[str, Any] = line["reply"]
+        return Completion.model_validate(reply)
+    except (KeyError, ValidationError):
+        return None  # of another version: asking again is right, guessing at it is not
