@@ -1,25 +1,31 @@
 """Episodes: an agent in a World, many of them side by side, recorded, resumed and scored."""
 
+from envscaler.rollout.comparison import Comparison, compare
+from envscaler.rollout.floors import Floor, floors_of, levels_of
 from envscaler.rollout.play import Episode, play, play_episode
 from envscaler.rollout.replay import run_replay
 from envscaler.rollout.replay_report import Explanation, ReplayedEpisode, ReplayReport, ReplaySummary
 from envscaler.rollout.report import RolloutReport, RunRecord, Skipped
+from envscaler.rollout.results import Result, result_of, results_of_run
 from envscaler.rollout.run import open_run, run_rollout
 from envscaler.rollout.scenario_world import ScenarioWorld
-from envscaler.rollout.scores import Mean, Scores, ScoreTable, scores
+from envscaler.rollout.scores import Mean, Scores, ScoreTable, score_table, scores
 from envscaler.rollout.settings import STEP_LIMITS, RolloutSettings
 from envscaler.rollout.world import Identity, Opening, Score, World
 
 __all__ = [
     "STEP_LIMITS",
+    "Comparison",
     "Episode",
     "Explanation",
+    "Floor",
     "Identity",
     "Mean",
     "Opening",
     "ReplayReport",
     "ReplaySummary",
     "ReplayedEpisode",
+    "Result",
     "RolloutReport",
     "RolloutSettings",
     "RunRecord",
@@ -29,10 +35,16 @@ __all__ = [
     "Scores",
     "Skipped",
     "World",
+    "compare",
+    "floors_of",
+    "levels_of",
     "open_run",
     "play",
     "play_episode",
+    "result_of",
+    "results_of_run",
     "run_replay",
     "run_rollout",
+    "score_table",
     "scores",
 ]
