@@ -1,4 +1,4 @@
-"""Words what `rollout` and `export` did, for a terminal."""
+"""Words what `rollout` did, for a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from rich.text import Text
 
 from envscaler.cli.output import text_of
 from envscaler.cli.spending import show_spent
-from envscaler.export import ExportReport
 from envscaler.report.wording import count, decimal, percent, visible
 from envscaler.rollout import RolloutReport
 from envscaler.rollout.report import told
@@ -55,12 +54,3 @@ def show_rollout(report: RolloutReport, out: Console) -> None:
     out.print(Text.assemble(("Run: ", "bold"), visible(str(report.run))))
     if total.episodes:
         out.print(Text(f"Look at an episode: envscaler show {visible(str(report.run))} 0", style="dim"))
-
-
-def show_export(report: ExportReport, out: Console) -> None:
-    """What was kept, and why the rest was not."""
-    rows = count(report.kept, "row")
-    out.print(f"{rows} from {count(report.environments, 'environment')}, {sum(report.dropped.values()):,} dropped")
-    for reason, number in report.dropped.items():
-        out.print(text_of(f"    {number:,} {reason}", "dim"))
-    out.print(Text.assemble(("File: ", "bold"), visible(str(report.out))))

@@ -32,7 +32,7 @@ def write_atomic(path: Path | str, content: bytes | str | Iterable[bytes]) -> No
     Raises:
         StoreError: if the file cannot be written.
     """
-    if _is_special(path):
+    if is_special(path):
         try:
             with open(path, "wb") as stream:
                 _write(stream, content)
@@ -70,7 +70,7 @@ def _write(file: BinaryIO, content: bytes | str | Iterable[bytes]) -> None:
         file.write(chunk)
 
 
-def _is_special(path: Path | str) -> bool:
+def is_special(path: Path | str) -> bool:
     """Whether there is something other than a file or a folder; what a link leads to counts."""
     try:
         mode = os.stat(path).st_mode

@@ -1,0 +1,130 @@
+"""`Rendering`: an episode as rows of one format, cut by a chat template where one is given, with their lengths.
+
+Which episodes become rows is the business of `selection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from envscaler.errors import TemplateError, UsageError
+from envscaler.export.formats import SftFormat, Unfit
+from envscaler.export.formats.layout import json_of
+from envscaler.export.messages import Chat, Row, chat_of
+from envscaler.export.segmentation import segments
+from envscaler.export.templates import ChatTemplate
+from envscaler.export.tokens import Encode
+from envscaler.trajectory import Trajectory
+
+_CHARACTERS_A_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """One row with its length."""
+
+    row: Row
+    characters: int
+    """Of the texts in it."""
+    tokens: int
+    """As `Rendering.counting` says."""
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """How episodes become rows."""
+
+    format: SftFormat
+    template: ChatTemplate | None = None
+    encode: Encode | None = None
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.template is not None and not self.format.cut:
+            raise UsageError(
+                f"--format {self.format.name} writes tools and calls itself, and no template has a say in it; "
+                "leave --template out"
+            )
+
+    @property
+    def counting(self) -> str:
+        """How tokens are counted, in words."""
+        if self.encode is None:
+            return f"estimated: characters / {_CHARACTERS_A_TOKEN}"
+        return "counted" if self.template is not None else "counted, without what a template adds"
+
+    def rows(self, trajectory: Trajectory) -> tuple[list[Rendered], int]:
+        """The rows of an episode, and how many more there would be if they were not too long.
+
+        Raises:
+            Unfit: if the format has no place for the episode, or all of its rows are too long.
+        """
+        rendered = [self._rendered(chat, trajectory) for chat in self._parts(trajectory)]
+        if not rendered:
+            raise Unfit("nothing that could be learned")
+        limit = self.max_tokens
+        kept = rendered if limit is None else [row for row in rendered if row.tokens <= limit]
+        if not kept:
+            raise Unfit(f"more than {limit} tokens ({self.counting})")
+        return kept, len(rendered) - len(kept)
+
+    def fault(self, trajectory: Trajectory) -> str | None:
+        """Why an episode gives no row; None when it gives some."""
+        try:
+            self.rows(trajectory)
+        except Unfit as unfit:
+            return str(unfit)
+        return None
+
+    def _parts(self, trajectory: Trajectory) -> Iterator[Chat]:
+        """What is to be one row each."""
+        for chat in self._cut(chat_of(trajectory)):
+            if self.format.splitting == "whole":
+                yield chat
+            elif self.format.splitting == "stretches" and self.template is not None:
+                yield from chat.stretches()
+            else:
+                yield from (chat.upto((turn,)) for turn in chat.learned or chat.turns)
+
+    def _cut(self, chat: Chat) -> Iterable[Chat]:
+        if self.template is None:
+            return (chat,)
+        try:
+            cut = segments(chat.messages, chat.tools, self.template, self.encode)
+        except TemplateError as error:
+            raise Unfit("the template does not take it", str(error)) from error
+        return (chat.upto(segment.turns) for segment in cut)
+
+    def _rendered(self, chat: Chat, trajectory: Trajectory) -> Rendered:
+        row = self.format.row(chat, trajectory)
+        characters = _characters(row)
+        if self.template is not None:
+            text = self.template.render(chat.messages, chat.tools)
+        elif self.encode is not None:
+            text = "\n".join(_texts(row))
+        else:
+            return Rendered(row, characters, ceil(characters / _CHARACTERS_A_TOKEN))
+        tokens = len(self.encode(text)) if self.encode is not None else ceil(len(text) / _CHARACTERS_A_TOKEN)
+        return Rendered(row, characters, tokens)
+
+
+def _characters(row: Row) -> int:
+    return sum(map(len, _texts(row)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts of a row, its calls and tools as JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, dict):
+        if "function" in value:
+            yield json_of(value["function"])
+        else:
+            for part in value.values():
+                yield from _texts(part)

@@ -1,0 +1,157 @@
+"""Where rows come from: runs with the libraries that they played, and what may be trained on of those.
+
+Splits are of environments and stand in the library; how they are drawn is the library's business too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from envscaler.errors import UsageError
+from envscaler.rollout.report import RunRecord
+from envscaler.rollout.standing import Standing
+from envscaler.state import digest
+from envscaler.store import LibraryStore, RunStore, splits_of
+from envscaler.store.grounds import is_library
+from envscaler.store.splits import TRAIN
+
+HELD_OUT = "test"
+"""The split that `hold_out` makes beside `train`."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """Which environments of a library are exported."""
+
+    splits: dict[str, str]
+    """The split of each environment that is in one."""
+    wanted: str | None = None
+    """The only split that is exported; None: everything that is not held out."""
+
+    @classmethod
+    def of(cls, library: LibraryStore | None, wanted: str | None) -> Division:
+        """
+        Raises:
+            UsageError: if the library has no such split.
+        """
+        splits = splits_of(library) if library is not None else {}
+        if wanted is not None and wanted not in splits.values():
+            place = library.path if library is not None else "a library that is not at hand"
+            there = ", ".join(sorted(set(splits.values())))
+            raise UsageError(f"{place} has no split {wanted!r}; {f'it has {there}' if there else 'it has none'}")
+        return cls(splits, wanted)
+
+    def fault(self, env_id: str) -> str | None:
+        """Why an environment is left out; None when it is not."""
+        split = self.splits.get(env_id)
+        if self.wanted is not None:
+            # What came into a library after it was split is in no split, and may be trained on.
+            belongs = split == self.wanted or (split is None and self.wanted == TRAIN)
+            return None if belongs else f"not in split {self.wanted}"
+        return f"held out: {split}" if split not in (None, TRAIN) else None
+
+    @property
+    def held_out(self) -> int:
+        """Environments that nothing may train on."""
+        return sum(split != TRAIN for split in self.splits.values())
+
+
+@dataclass(frozen=True)
+class RunSource:
+    """One run that is exported."""
+
+    run: RunStore
+    library: LibraryStore | None
+    """None: it is not at hand, and nobody knows what of it is held out."""
+    division: Division
+
+    @classmethod
+    def of(cls, run: RunStore, split: str | None) -> RunSource:
+        """The run with its library.
+
+        Raises:
+            UsageError: if the library has no such split.
+            StoreError: if a record cannot be read.
+        """
+        library = library_of(run)
+        return cls(run, library, Division.of(library, split))
+
+    @cached_property
+    def record(self) -> RunRecord | None:
+        """What the run says of itself."""
+        return self.run.read_run(RunRecord)
+
+    @cached_property
+    def standing(self) -> Standing:
+        """Whether the run is there in full."""
+        return Standing.of(self.run)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What whoever exports has to know."""
+        if self.library is None:
+            return (f"the library that {self.run.path} played is not at hand: what of it is held out is not known",)
+        held_out = self.division.held_out
+        if self.division.wanted is None and held_out:
+            environments = f"{held_out:,} environment{'s' if held_out > 1 else ''}"
+            return (f"{environments} of {self.library.path} held out from training, and left out",)
+        return ()
+
+
+def hold_out(library: LibraryStore, ratio: float, seed: int) -> tuple[str, ...]:
+    """Hold a share of a library's environments out from training, written into it, unless it has splits already.
+
+    Args:
+        ratio: of the environments that have scenarios; at least one is held out, and one is left.
+
+    Returns:
+        The environments held out now; empty when the library had splits.
+
+    Raises:
+        UsageError: if the share is not between 0 and 1, or there are not two environments.
+    """
+    if not 0.0 < ratio < 1.0:
+        raise UsageError(f"hold out {ratio}: give a share between 0 and 1")
+    with library.writing():
+        if splits_of(library):
+            return ()
+        env_ids = [env_id for env_id in library.env_ids() if any(True for _ in library.scenarios(env_id, _silent))]
+        if len(env_ids) < 2:
+            raise UsageError(
+                f"{library.path} has {len(env_ids)} environments with scenarios; two at least can be split"
+            )
+        number = min(max(1, round(ratio * len(env_ids))), len(env_ids) - 1)
+        drawn = sorted(sorted(env_ids, key=lambda env_id: digest([seed, env_id]))[:number])
+        library.write_splits({TRAIN: sorted(set(env_ids) - set(drawn)), HELD_OUT: drawn})
+    return tuple(drawn)
+
+
+def _silent(complaint: str) -> None:
+    """Broken lines are told where scenarios are used."""
+
+
+def library_of(run: RunStore) -> LibraryStore | None:
+    """The library that a run played: the one that it lies in, else the one that its record names; None without one."""
+    inside = run.path.resolve().parent.parent
+    record = run.read_run(RunRecord)
+    for folder in (inside, record.library if record is not None else None):
+        if folder is not None and is_library(Path(folder)):
+            return LibraryStore.open(folder)
+    return None
+
+
+def run_sources(runs: Sequence[RunStore | Path | str], split: str | None) -> tuple[RunSource, ...]:
+    """The runs, each once, in the order given.
+
+    Raises:
+        StoreError: if there is no run at a path.
+        UsageError: if none is named, or a library has no such split.
+    """
+    stores = [run if isinstance(run, RunStore) else RunStore.open(run) for run in runs]
+    if not stores:
+        raise UsageError("name at least one run")
+    unique = {store.path.resolve(): store for store in reversed(stores)}
+    return tuple(RunSource.of(store, split) for store in reversed(unique.values()))
