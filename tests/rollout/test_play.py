@@ -216,7 +216,7 @@ async def test_conversation_goes_back_and_forth_until_the_user_stops(sandbox: Sa
 
 @pytest.mark.anyio
 async def test_user_that_gives_no_message_is_infrastructure(sandbox: Sandbox) -> None:
-    trajectory = await played(sandbox, "Which one?", user=user("I want a book.", "", "", ""))
+    trajectory = await played(sandbox, "Which one?", user=user("I want a book.", *[""] * 5))
     assert (trajectory.stop, trajectory.verdict) == (StopReason.INFRASTRUCTURE, None)
 
 

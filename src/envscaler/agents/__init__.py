@@ -2,8 +2,9 @@
 
 from envscaler.agents.agent import Agent, AgentKind, Briefing, Player
 from envscaler.agents.model_agent import ModelAgent
-from envscaler.agents.plain_agents import NoopAgent, OracleAgent, RandomAgent
-from envscaler.agents.prompting import prompt_digest, system_prompt
+from envscaler.agents.oracle import OracleAgent, OracleStyle
+from envscaler.agents.plain_agents import NoopAgent, RandomAgent
+from envscaler.agents.prompting import SystemPrompts, prompt_digest, system_prompt
 from envscaler.agents.user import SLIP_KINDS, STOP_TOKEN, SlipPolicy, UserSimulator, UserTurn
 
 __all__ = [
@@ -15,9 +16,11 @@ __all__ = [
     "ModelAgent",
     "NoopAgent",
     "OracleAgent",
+    "OracleStyle",
     "Player",
     "RandomAgent",
     "SlipPolicy",
+    "SystemPrompts",
     "UserSimulator",
     "UserTurn",
     "prompt_digest",

@@ -1,54 +1,21 @@
-"""Agents without a model: `OracleAgent` plays the recorded solution, `RandomAgent` and `NoopAgent` are the floors."""
+"""Agents without a model that know nothing: `RandomAgent` and `NoopAgent`, the floors of every score."""
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Sequence
 from random import Random
 
 from envscaler.agents.agent import AgentKind, Briefing
+from envscaler.agents.saying import called, said
 from envscaler.llm.chat import Completion
-from envscaler.messages import AssistantMessage, Message, ToolCall, ToolMessage
+from envscaler.messages import Message, ToolCall
 from envscaler.probe import valid_arguments
 from envscaler.scenario import Scenario
 from envscaler.skeleton import ToolSpec
-from envscaler.state import JsonValue, digest
-from envscaler.trajectory import Usage
+from envscaler.state import digest
 
-ORACLE_FINAL = "Everything you asked for is done."
 NOOP_FINAL = "I have nothing to do."
 RANDOM_FINAL = "That is all."
-
-
-class OracleAgent:
-    """Plays the recorded solution call by call, values of earlier results put in, then ends."""
-
-    kind: AgentKind = "oracle"
-    model: str | None = None
-
-    def unplayable(self, scenario: Scenario) -> str | None:
-        return "no recorded solution" if scenario.solution is None else None
-
-    def start(self, briefing: Briefing) -> _OraclePlayer:
-        return _OraclePlayer(briefing)
-
-
-class _OraclePlayer:
-    def __init__(self, briefing: Briefing) -> None:
-        scenario = briefing.scenario
-        if scenario is None or scenario.solution is None:
-            raise ValueError("the oracle plays scenarios with a recorded solution only; ask unplayable() first")
-        self._solution = scenario.solution
-
-    async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
-        results = [_result(message.content) for message in conversation if isinstance(message, ToolMessage)]
-        done = len(results)
-        if done >= len(self._solution):
-            return _said("oracle", ORACLE_FINAL)
-        call = self._solution[done]
-        arguments = call.resolved(results)
-        return _called("oracle", ToolCall(name=call.name, arguments=arguments, id=f"call_{done}_0"))
 
 
 class RandomAgent:
@@ -84,11 +51,11 @@ class _RandomPlayer:
 
     async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
         if not tools or self._made >= self._wanted:
-            return _said("random", RANDOM_FINAL)
+            return said("random", RANDOM_FINAL)
         tool = self._rng.choice(list(tools))
         arguments = valid_arguments(tool, self._state, self._entities, self._rng)
         self._made += 1
-        return _called("random", ToolCall(name=tool.name, arguments=arguments, id=f"call_{self._made - 1}_0"))
+        return called("random", ToolCall(name=tool.name, arguments=arguments, id=f"call_{self._made - 1}_0"))
 
 
 class NoopAgent:
@@ -106,30 +73,4 @@ class NoopAgent:
 
 class _NoopPlayer:
     async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
-        return _said("noop", NOOP_FINAL)
-
-
-def _called(agent: AgentKind, call: ToolCall) -> Completion:
-    return Completion(
-        message=AssistantMessage(tool_calls=(call,)),
-        finish_reason="tool_calls",
-        usage=Usage(),
-        model=agent,
-        cost_usd=0.0,
-    )
-
-
-def _said(agent: AgentKind, text: str) -> Completion:
-    return Completion(message=AssistantMessage(content=text), usage=Usage(), model=agent, cost_usd=0.0)
-
-
-def _result(observation: str) -> JsonValue:
-    try:
-        return json.loads(observation)
-    except ValueError:
-        pass
-    try:
-        # Environments of the authors' release show results as Python writes them.
-        return ast.literal_eval(observation)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
+        return said("noop", NOOP_FINAL)

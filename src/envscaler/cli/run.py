@@ -28,6 +28,21 @@ class AgentName(StrEnum):
     NOOP = "noop"
 
 
+class OracleName(StrEnum):
+    """How the oracle plays."""
+
+    PLAIN = "plain"
+    VARIED = "varied"
+
+
+class SlipsName(StrEnum):
+    """What is made of slips of the simulated user."""
+
+    KEEP = "keep"
+    RETRY = "retry"
+    MASK = "mask"
+
+
 class ModeName(StrEnum):
     """How the task is told."""
 
@@ -69,6 +84,30 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--coerce", help='Take arguments in other types where nothing is lost: "3" for an integer.'),
         ] = False,
+        oracle: Annotated[
+            OracleName,
+            typer.Option(
+                "--oracle",
+                help="The recorded solution alone, or from the second sample on also look-ups, orders and mistakes.",
+            ),
+        ] = OracleName.PLAIN,
+        user_slips: Annotated[
+            SlipsName,
+            typer.Option(
+                "--user-slips",
+                help="Slips of the simulated user: count them, ask it again, or also mask what slips all the same.",
+            ),
+        ] = SlipsName.RETRY,
+        system_prompt: Annotated[
+            Path | None,
+            typer.Option(
+                "--system-prompt",
+                metavar="FILE",
+                exists=True,
+                dir_okay=False,
+                help="The agent's system prompt; {{ doc }} stands for the environment's description and rules.",
+            ),
+        ] = None,
         isolation: IsolationOption = IsolationName.DEFAULT,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
@@ -95,6 +134,9 @@ def register(app: typer.Typer) -> None:
             scenarios_per_env=per_env,
             out=out,
             coerce=coerce,
+            oracle=oracle.value,
+            user_slips=user_slips.value,
+            system_prompt=system_prompt,
             isolation=isolation.value,
         )
         with open_library(folder) as opened_library:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAgent, UserSimulator, prompt_digest
+from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAgent, SystemPrompts, UserSimulator
 from envscaler.errors import UsageError
 from envscaler.llm.chat import ChatModel
 from envscaler.models import Faults
@@ -41,6 +41,7 @@ class Cast:
         self._settings = settings
         self._models = models
         self._prompts = prompts
+        self.system_prompts = SystemPrompts(settings.system_prompt)
         agent: tuple[Family, ...] = ("agent",) if settings.agent == "model" else ()
         user: tuple[Family, ...] = ("user",) if settings.mode == "conversation" else ()
         self.families = agent + user
@@ -57,8 +58,8 @@ class Cast:
     def prompts(self) -> dict[str, str]:
         """Digest of each prompt file used."""
         digests = {}
-        if "agent" in self.families:
-            digests[f"agent.{self._settings.mode}"] = prompt_digest(self._settings.mode)
+        if "agent" in self.families or self._settings.system_prompt is not None:
+            digests[f"agent.{self._settings.mode}"] = self.system_prompts.digest(self._settings.mode)
         if "user" in self.families:
             digests[USER_TURN.name] = self._prompts.digest(USER_TURN)
         return digests
@@ -100,7 +101,7 @@ class Cast:
     def agent(self, replies: EpisodeReplies | None = None) -> Agent:
         """The agent, of one episode where replies are given."""
         if self._settings.agent == "oracle":
-            return OracleAgent()
+            return OracleAgent(self._settings.oracle)
         if self._settings.agent == "random":
             return RandomAgent(self._settings.random_calls)
         if self._settings.agent == "noop":
@@ -119,6 +120,7 @@ class Cast:
             prompts=self._prompts,
             sample=sample,
             language=skeleton.origin.language,
+            slips=self._settings.user_slips,
         )
 
     def _chat(self, family: Family, replies: EpisodeReplies | None) -> ChatModel:

@@ -188,6 +188,8 @@ def _trajectory(
         tools=world.tools(0),
         steps=tuple(course.steps),
         use=use,
+        user=world.user_record,
+        masked=world.masked,
         stop=course.stop,
         verdict=score.verdict,
         scores=dict(score.scores),

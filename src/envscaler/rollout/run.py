@@ -217,6 +217,7 @@ class _Run:
             observations=self.settings.observations,
             coerce=self.settings.coerce,
             reset_checks=self.reset_checks,
+            prompts=self.cast.system_prompts,
         )
         return await play_episode(
             world, self.cast.agent(replies), step_limit=self.settings.turns, sampling=self.cast.sampling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from envscaler.agents import Briefing, UserSimulator, system_prompt
+from envscaler.agents import Briefing, SystemPrompts, UserSimulator
 from envscaler.env import AsyncToolEnv, ObservationStyle, ResetChecks, observations_of
 from envscaler.errors import ReplyError
 from envscaler.messages import Message, ToolCall, ToolMessage, UserMessage
@@ -12,7 +12,7 @@ from envscaler.rollout.world import Identity, Opening, Score
 from envscaler.sandbox import Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton, ModelUse, ToolSpec
-from envscaler.trajectory import StopReason
+from envscaler.trajectory import StopReason, UserRecord
 
 
 class ScenarioWorld:
@@ -34,6 +34,7 @@ class ScenarioWorld:
         observations: ObservationStyle | None = None,
         coerce: bool = False,
         reset_checks: ResetChecks | None = None,
+        prompts: SystemPrompts | None = None,
     ) -> None:
         """
         Args:
@@ -41,6 +42,7 @@ class ScenarioWorld:
             agent_seed: seed of agents that draw; the session's seed is the scenario's.
             observations: None: the style that suits where the environment comes from.
             coerce: put arguments into the types that a tool asks for where nothing is lost.
+            prompts: the agent's system prompts; None: the package's.
         """
         self._env = AsyncToolEnv(
             skeleton,
@@ -51,6 +53,7 @@ class ScenarioWorld:
             reset_checks=reset_checks,
         )
         self._user = user
+        self._prompts = prompts if prompts is not None else SystemPrompts()
         self._opened = False
         self.briefing = Briefing(
             mode="non-conversation" if user is None else "conversation",
@@ -77,6 +80,14 @@ class ScenarioWorld:
     def use(self) -> Mapping[str, ModelUse]:
         return {"user_turn": self._user.use} if self._user is not None else {}
 
+    @property
+    def user_record(self) -> UserRecord | None:
+        return self._user.record if self._user is not None else None
+
+    @property
+    def masked(self) -> str | None:
+        return self._user.masked if self._user is not None else None
+
     async def open(self) -> Opening:
         task, _ = await self._env.reset()
         self._opened = True
@@ -85,7 +96,7 @@ class ScenarioWorld:
             if not first.text:
                 raise ReplyError("user_turn: the user ended the conversation before it began")
             task = first.text
-        prompt = system_prompt(self._env.skeleton.doc, self.briefing.mode)
+        prompt = self._prompts.text(self._env.skeleton, self.briefing.mode)
         return Opening(system_prompt=prompt, user=UserMessage(content=task))
 
     def tools(self, turn: int) -> tuple[ToolSpec, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, PlainSerializer
 
-from envscaler.agents import AgentKind
+from envscaler.agents import AgentKind, OracleStyle, SlipPolicy
 from envscaler.env import ObservationStyle
 from envscaler.record import Record
 from envscaler.sandbox import Isolation
@@ -39,6 +39,12 @@ class RolloutSettings(Record):
     """Put arguments into the types that a tool asks for where nothing is lost (`"3"` for an integer)."""
     random_calls: int = Field(default=10, ge=1)
     """Calls at most of the random agent."""
+    oracle: OracleStyle = "plain"
+    """Whether the oracle plays the recorded solution alone, or other ways to the same end too."""
+    user_slips: SlipPolicy = "retry"
+    """What is made of slips of the simulated user."""
+    system_prompt: Folder | None = None
+    """File of the agent's system prompt; None: the package's."""
 
     env_ids: tuple[str, ...] | None = None
     """Environments to play; None: all."""
@@ -69,6 +75,8 @@ class RolloutSettings(Record):
             "observations": self.observations,
             "coerce": self.coerce,
             "random_calls": self.random_calls if self.agent == "random" else None,
+            "oracle": self.oracle if self.agent == "oracle" else None,
+            "user_slips": self.user_slips if self.mode == "conversation" else None,
         }
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from envscaler.agents import Briefing
 from envscaler.messages import Message, ToolCall, ToolMessage, UserMessage
 from envscaler.skeleton import ModelUse, ToolSpec
-from envscaler.trajectory import StopReason, Verdict
+from envscaler.trajectory import StopReason, UserRecord, Verdict
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,16 @@ class World(Protocol):
     @property
     def use(self) -> Mapping[str, ModelUse]:
         """What the world's own models (a simulated user) used so far, by role."""
+        ...
+
+    @property
+    def user_record(self) -> UserRecord | None:
+        """What the simulated user said so far; None where there is none."""
+        ...
+
+    @property
+    def masked(self) -> str | None:
+        """Why the episode says nothing about the agent; None while it does."""
         ...
 
     async def open(self) -> Opening:

@@ -36,7 +36,7 @@ AS_AGENT = _any_of(
 
 NOTHING = re.compile(
     r"[\s.,:;!…。，；：！·\-_*`\"'“”()（）\[\]【】<>~]*"
-    r"|[\s*_]*[\[(（【<*_][\s*_]*(?:no (?:reply|response|message|answer)|empty(?: (?:message|reply))?|silence|silent|blank"
+    r"|[\s*_]*[\[(（【<*_][\s*_]*(?:no (?:reply|response|message|answer)|empty|silence|silent|blank"
     r"|空|无|沉默|无回复|没有回复)[\s*_]*[\])）】>*_][\s*_.]*",
     re.IGNORECASE,
 )

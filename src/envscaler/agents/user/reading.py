@@ -102,8 +102,12 @@ def titles_in(text: str) -> tuple[str, ...]:
 
 
 def full_names_in(text: str) -> tuple[str, ...]:
-    """Runs of two or more capitalized words."""
-    return tuple(_NAME.findall(text))
+    """Runs of two or more capitalized words; without the first of a sentence, which says nothing by its capital."""
+    found = []
+    for match in _NAME.finditer(text):
+        begins = text[: match.start()].rstrip(" \t\"“”'*_-")[-1:] in ("", ".", "!", "?", ":", "\n", "…")
+        found.append(match.group().split(" ", 1)[1] if begins else match.group())
+    return tuple(found)
 
 
 def capitalized_in(text: str) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ _TOKEN = re.compile(
 _BARE = re.compile(r"[<\[【(（*_`\"“「#＃\s]*STOP[>\]】)）*_`\"”」#＃\s]*[.!。！]?\s*")
 
 _MARKS = "*_`\"'“”‘’「」『』【】()（）[]<>~"
+_MIRRORED = dict(zip("“‘「『【(（[<", "”’」』】)）]>", strict=True))
 _FENCE_END = re.compile(r"\s*(?:`{3,}\w*|~{3,}\w*)\s*\Z")
 _FENCE_START = re.compile(r"\s*(?:`{3,}|~{3,})")
 
@@ -39,7 +40,7 @@ _SPEAKS_OF_IT = re.compile(
 )
 _HAS_NO_MORE = re.compile(r"\b(?:nothing|more|else|all)\b[^,]*\Z|没有?[^，,]*\Z|(?:再|多)[^，,]{0,4}\Z", re.IGNORECASE)
 _GOES_ON = re.compile(
-    r"\s*[,，]?\s*(?:(?:when|once|if|until|as soon as|after|before|yet|right away|only|later|to end|means)\b"
+    r"[ \t]*[,，]?[ \t]*(?:(?<=[ ,])(?:when|once|if|until|as soon as|after|before|yet|right away|only|later|to end)\b"
     r"|(?:之后|以后|之前|的时候|才|来结束|表示|如果|等))",
     re.IGNORECASE,
 )
@@ -112,7 +113,7 @@ def _before(text: str, match: re.Match[str]) -> str:
     fence = _FENCE_END.search(before)
     if fence is not None and _FENCE_START.match(after):
         return before[: fence.start()].strip()
-    while before and after and before[-1] in _MARKS and after[0] in _MARKS:
+    while before and after and _MIRRORED.get(before[-1], before[-1] if before[-1] in _MARKS else None) == after[0]:
         before, after = before[:-1], after[1:]
     return before.strip()
 
