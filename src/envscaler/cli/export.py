@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, complain, show_report
-from envscaler.cli.run import ModeName
+from envscaler.cli.run import ModeName, RewardName
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from envscaler.export.card import DataCard
     from envscaler.export.templates import ChatTemplate
     from envscaler.store import LibraryStore, RunStore
-
-
-class RewardName(StrEnum):
-    """How a verdict becomes a number."""
-
-    FRACTION = "fraction"
-    GAINED = "gained"
-    GAINED_SOFT = "gained_soft"
-    SOLVED = "solved"
 
 
 class SftFormatName(StrEnum):

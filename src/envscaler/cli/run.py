@@ -50,6 +50,15 @@ class ModeName(StrEnum):
     CONVERSATION = "conversation"
 
 
+class RewardName(StrEnum):
+    """How a verdict becomes a number."""
+
+    FRACTION = "fraction"
+    GAINED = "gained"
+    GAINED_SOFT = "gained_soft"
+    SOLVED = "solved"
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the tree."""
 
