@@ -144,11 +144,9 @@ class AsyncToolEnv:
             return Verdict(checks=())
         now = await self._require_session().snapshot()
         final = await self._run_checks(now)
-        at_reset = self._reset_checks.get(self.scenario, self._reset_digest)
-        if at_reset is None:
-            assert self._reset is not None
-            at_reset = await self._run_checks(self._reset)
-            self._reset_checks.put(self.scenario, self._reset_digest, at_reset)
+        reset = self._reset
+        assert reset is not None
+        at_reset = await self._reset_checks.found(self.scenario, self._reset_digest, lambda: self._run_checks(reset))
         return verdict_of(checks, final, at_reset)
 
     async def snapshot(self) -> EnvSnapshot:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from envscaler.sandbox import CheckOutcome
 from envscaler.scenario import Check, Scenario
@@ -15,6 +16,7 @@ class ResetChecks:
 
     def __init__(self, size: int = 1024) -> None:
         self._size = size
+        self._asking: dict[tuple[str, str], asyncio.Lock] = {}
         self._known: OrderedDict[tuple[str, str], tuple[CheckOutcome, ...]] = OrderedDict()
 
     def get(self, scenario: Scenario, reset_digest: str) -> tuple[CheckOutcome, ...] | None:
@@ -26,6 +28,22 @@ class ResetChecks:
         self._known[scenario.digest, reset_digest] = outcomes
         if len(self._known) > self._size:
             self._known.popitem(last=False)
+
+    async def found(
+        self, scenario: Scenario, reset_digest: str, look: Callable[[], Awaitable[tuple[CheckOutcome, ...]]]
+    ) -> tuple[CheckOutcome, ...]:
+        """The outcomes at reset: known, or found out by `look`, once for all who ask at the same time."""
+        key = (scenario.digest, reset_digest)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        async with self._asking.setdefault(key, asyncio.Lock()):
+            known = self._known.get(key)
+            if known is None:
+                known = await look()
+                self.put(scenario, reset_digest, known)
+                self._asking.pop(key, None)  # who waits has it; who comes later finds the outcomes
+            return known
 
 
 def verdict_of(

@@ -7,10 +7,11 @@ from it.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from typing import Any
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -21,6 +22,12 @@ from envscaler.store import ReplyJournal
 
 OnReuse = Callable[[str, Completion], None]
 """Told role and reply."""
+
+
+class _Reply(NamedTuple):
+    asked: str
+    """Digest of the question."""
+    completion: Completion
 
 
 class EpisodeReplies:
@@ -35,23 +42,30 @@ class EpisodeReplies:
         self._journal = journal
         self._episode = episode
         self._on_reuse = on_reuse
-        self._kept = deque(journal.take(episode))
+        self._before = deque(_replies(journal.take(episode)))
+        self._given: list[_Reply] = []
 
     def model(self, model: ChatModel) -> ChatModel:
         """The model as the episode is to ask it."""
         return _RecallingModel(model, self)
 
+    def rewind(self) -> None:
+        """The episode begins again, with all that was answered in it so far."""
+        self._before, self._given = deque([*self._given, *self._before]), []
+
     def recalled(self, asked: str, role: str) -> Completion | None:
         """The reply that was given to this before; replies to what is not asked again are forgotten."""
-        while self._kept:
-            completion = _completion(self._kept.popleft(), asked)
-            if completion is not None:
-                self._on_reuse(role, completion)
-                return completion
+        while self._before:
+            reply = self._before.popleft()
+            if reply.asked == asked:
+                self._given.append(reply)
+                self._on_reuse(role, reply.completion)
+                return reply.completion
         return None
 
     def keep(self, asked: str, completion: Completion) -> None:
         """Write a reply down."""
+        self._given.append(_Reply(asked, completion))
         self._journal.append(self._episode, {"asked": asked, "reply": completion.model_dump()})
 
 
@@ -108,11 +122,8 @@ def _text(message: Message) -> bytes:
         return repr(message).encode("utf-8", "backslashreplace")
 
 
-def _completion(line: JsonValue, asked: str) -> Completion | None:
-    if not isinstance(line, dict) or line.get("asked") != asked:
-        return None
-    try:
-        reply: dict[str, Any] = line["reply"]
-        return Completion.model_validate(reply)
-    except (KeyError, ValidationError):
-        return None  # of another version: asking again is right, guessing at it is not
+def _replies(lines: list[JsonValue]) -> Iterator[_Reply]:
+    for line in lines:
+        # What is of another version is asked for again; guessing at it would not be right.
+        with contextlib.suppress(KeyError, TypeError, ValidationError):
+            yield _Reply(line["asked"], Completion.model_validate(line["reply"]))

@@ -23,6 +23,7 @@ from envscaler.roles.role import Prompts
 from envscaler.rollout.casting import Cast
 from envscaler.rollout.plan import Assignment, assignments, plan_episodes
 from envscaler.rollout.play import Episode, play_episode
+from envscaler.rollout.recall import EpisodeReplies
 from envscaler.rollout.report import RolloutReport, RunRecord, Skipped, told
 from envscaler.rollout.scenario_world import ScenarioWorld
 from envscaler.rollout.scheduler import Scheduler
@@ -94,6 +95,8 @@ class _Run:
         folder = settings.out if settings.out is not None else library.store.run(self.record.id).path
         self.store = RunStore(folder)
         self.replies = self.store.replies()
+        self.cut_short: dict[str, EpisodeReplies] = {}
+        """Replies of the episodes that are to be played again, by name."""
         self.reset_checks = ResetChecks()
         self.played = 0
         self.halt: EnvScalerError | None = None
@@ -176,8 +179,9 @@ class _Run:
         if assignment.place in self.unplayable:
             self.progress.advance(STAGE)
             return False
+        replies = self.cut_short.pop(assignment.name, None) or self.cast.replies(self.replies, assignment.name)
         try:
-            episode = await self._episode(assignment, sandbox, homes)
+            episode = await self._episode(assignment, sandbox, homes, replies)
         except ProgramError as error:
             self.unplayable[assignment.place] = f"the program cannot be used: {error}"
             self.progress.advance(STAGE)
@@ -189,7 +193,11 @@ class _Run:
             return False
         if isinstance(failure, BudgetExhausted | EndpointUnavailable):
             self.halt = self.halt or failure
-        elif not isinstance(failure, RequestFailed) and not (may_repeat and isinstance(failure, SandboxError)):
+        elif isinstance(failure, RequestFailed) or (may_repeat and isinstance(failure, SandboxError)):
+            if replies is not None:
+                replies.rewind()
+                self.cut_short[assignment.name] = replies
+        else:
             # The same replies would lead there again.
             self.replies.drop(assignment.name, again=True)
         if self.halt is None and may_repeat:
@@ -203,10 +211,11 @@ class _Run:
         self.played += 1
         self.progress.advance(STAGE)
 
-    async def _episode(self, assignment: Assignment, sandbox: Sandbox, homes: Homes) -> Episode:
+    async def _episode(
+        self, assignment: Assignment, sandbox: Sandbox, homes: Homes, replies: EpisodeReplies | None
+    ) -> Episode:
         skeleton, scenario, sample = assignment.skeleton, assignment.scenario, assignment.sample
         await homes.settle(skeleton, scenario)
-        replies = self.cast.replies(self.replies, assignment.name)
         world = ScenarioWorld(
             skeleton,
             scenario,
