@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self, get_args
 
 from envscaler.adapters.sources import Source
-from envscaler.agents import system_prompt
+from envscaler.agents import SystemPrompts
 from envscaler.agents.dialects import DialectName, Reading, complaint, dialect_of
 from envscaler.env import ToolEnv
 from envscaler.errors import SandboxError, UsageError, exception_text, require_integer, require_one_of
@@ -156,7 +156,7 @@ class TextEnv:
                 raise
             return self._unopened(error)
         self._steps, self._over = 0, False
-        prompt = system_prompt(env.skeleton.doc, "non-conversation")
+        prompt = SystemPrompts().text(env.skeleton, "non-conversation")
         task = env.scenario.task
         self._messages = [{"role": "system", "content": prompt}, {"role": "user", "content": task}]
         info: dict[str, Any] = {**known, "system_prompt": prompt, "task": task}

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, get_args
 
 from envscaler.adapters.methods import attribute_name, tool_method
 from envscaler.adapters.sources import Source
-from envscaler.agents import system_prompt
+from envscaler.agents import SystemPrompts
 from envscaler.env import ToolEnv
 from envscaler.errors import SandboxError, UsageError, exception_text, require_one_of
 from envscaler.sandbox import Isolation
@@ -211,7 +211,7 @@ def _lacking(prompt: Any, env: ToolEnv) -> str | None:
     if any(message.get("role") == "system" for message in messages):
         parts = [task]
     else:
-        parts = [system_prompt(env.skeleton.doc, "non-conversation"), task]
+        parts = [SystemPrompts().text(env.skeleton, "non-conversation"), task]
     behind = _text(messages[-1].get("content")) if messages else ""
     return "\n\n".join(["", *parts] if behind else parts)
 
