@@ -5,7 +5,7 @@ from env.lending import scenario, skeleton
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envscaler.agents import STOP_TOKEN, UserSimulator
+from envscaler.agents import STOP_TOKEN, SlipPolicy, UserSimulator
 from envscaler.agents.user import parse_user_turn
 from envscaler.errors import ReplyError
 from envscaler.llm.scripted import ScriptedModel
@@ -74,3 +74,104 @@ async def test_user_without_a_usable_message_is_a_failure_of_its_own() -> None:
     user = UserSimulator(ScriptedModel({"user_turn": ""}), SCENARIO, prompts=Prompts())
     with pytest.raises(ReplyError):
         await user.speak(())
+
+
+HELLO, ALL_AT_ONCE = "Hello, I need a book.", "Please lend Emma to Ann."
+
+
+def simulator(*replies: str | AssistantMessage, slips: SlipPolicy) -> tuple[UserSimulator, ScriptedModel]:
+    model = ScriptedModel({"user_turn": list(replies)}, name="u")
+    return UserSimulator(model, SCENARIO, prompts=Prompts(), slips=slips), model
+
+
+@pytest.mark.anyio
+async def test_kept_slips_are_counted_and_nothing_else() -> None:
+    user, model = simulator(ALL_AT_ONCE, slips="keep")
+    assert (await user.speak(())).text == ALL_AT_ONCE
+    assert len(model.requests) == 1
+    assert [(slip.kind, slip.repaired) for slip in user.record.slips] == [("tells_everything", False)]
+    assert user.masked is None
+
+
+@pytest.mark.anyio
+async def test_model_that_slipped_is_told_the_fault_and_asked_again() -> None:
+    user, model = simulator(ALL_AT_ONCE, HELLO, slips="mask")
+    assert (await user.speak(())).text == HELLO
+    assert "everything at once" in model.requests[1].messages[-1].content
+    assert [(slip.kind, slip.repaired) for slip in user.record.slips] == [("tells_everything", True)]
+    assert user.record.utterances[0].text == HELLO
+    assert user.use.calls == 2
+    assert user.masked is None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("policy", "masks"), [("retry", False), ("mask", True)])
+async def test_what_slips_all_the_same_is_played_and_masks_the_episode_where_asked(
+    policy: SlipPolicy, masks: bool
+) -> None:
+    user, model = simulator(*[ALL_AT_ONCE] * 3, slips=policy)
+    assert (await user.speak(())).text == ALL_AT_ONCE
+    assert len(model.requests) == 3
+    assert [(slip.kind, slip.repaired) for slip in user.record.slips] == [("tells_everything", False)]
+    assert (user.masked is not None) == masks
+    if user.masked is not None:
+        assert "message 1: tells_everything" in user.masked
+
+
+@pytest.mark.anyio
+async def test_first_mask_stands_whatever_follows() -> None:
+    user, _ = simulator(*[ALL_AT_ONCE] * 3, "The number is 555-0182.", HELLO, slips="mask")
+    await user.speak(())
+    before = user.masked
+    await user.speak((UserMessage(content=ALL_AT_ONCE), AssistantMessage(content="Which number?")))
+    assert user.masked == before
+
+
+@pytest.mark.anyio
+async def test_conversation_that_the_user_does_not_end_is_ended_for_it() -> None:
+    chat: list[Message] = [UserMessage(content=ALL_AT_ONCE), AssistantMessage(content="Done.")]
+    for said in ("Thank you!", "Thanks again, bye!"):
+        chat += [UserMessage(content=said), AssistantMessage(content="You are welcome.")]
+    kept, _ = simulator("Bye, thanks!", slips="keep")
+    assert not (await kept.speak(chat)).stopped
+    user, model = simulator(*["Bye, thanks!"] * 3, slips="mask")
+    assert (await user.speak(chat)).stopped
+    assert len(model.requests) == 3
+    assert [(slip.kind, slip.repaired) for slip in user.record.slips] == [("never_stops", True)]
+    assert user.masked is None
+
+
+@pytest.mark.anyio
+async def test_user_that_stops_too_early_goes_on_when_told() -> None:
+    chat = (UserMessage(content="Lend Emma to somebody."), AssistantMessage(content="Done."))
+    user, model = simulator(STOP_TOKEN, "It is for Ann.", slips="retry")
+    turn = await user.speak(chat)
+    assert (turn.text, turn.stopped) == ("It is for Ann.", False)
+    assert "For Ann." in model.requests[1].messages[-1].content
+
+
+@pytest.mark.anyio
+async def test_reasoning_is_kept_apart_and_is_nothing_that_was_said() -> None:
+    reply = AssistantMessage(content=f"<think>write {STOP_TOKEN}?</think>{HELLO}", reasoning="my part")
+    user, _ = simulator(reply, slips="mask")
+    turn = await user.speak(())
+    assert (turn.text, turn.stopped) == (HELLO, False)
+    (utterance,) = user.record.utterances
+    assert utterance.reasoning == f"my part\nwrite {STOP_TOKEN}?"
+    assert utterance.text == reply.content
+
+
+@pytest.mark.anyio
+async def test_reply_of_reasoning_alone_is_asked_for_again_under_every_policy() -> None:
+    user, _ = simulator("<think>nothing to say", HELLO, slips="keep")
+    assert (await user.speak(())).text == HELLO
+    assert [(slip.kind, slip.repaired) for slip in user.record.slips] == [("empty", True)]
+
+
+@pytest.mark.anyio
+async def test_label_of_the_own_role_and_the_assistants_turn_are_cut_off() -> None:
+    user, model = simulator("You: Hello, I need a book.\nAssistant: Which one?", slips="mask")
+    assert (await user.speak(())).text == HELLO
+    assert len(model.requests) == 1
+    assert [(slip.kind, slip.repaired) for slip in user.record.slips] == [("speaks_as_agent", True)]
+    assert user.masked is None

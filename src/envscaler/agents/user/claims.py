@@ -29,6 +29,12 @@ _COMBINED = 40
 """Known numbers up to which their sums and products are known too."""
 _TIME = re.compile(r"(?<!\d)([01]?\d|2[0-3])[:：]([0-5]\d)(?::[0-5]\d)?(?!\d)")
 _IDIOMS = re.compile(r"\b24/7\b|\b(?:100|101|110|1000)\s?%|\b911\b|\b9-5\b|百分之百|\b4ever\b", re.IGNORECASE)
+_SHORT_YEAR = re.compile(r"(?<=\d[/.])(\d{2})(?!\d)(?<=\d[/.]\d\d[/.]\d\d)")
+_DENIED = re.compile(
+    r"(?:\b(?:not|instead of|rather than|no longer)(?: the| a| for)?|不是|而不是|不要|并非)\s*[$€¥£]?\d[\d,.]*",
+    re.IGNORECASE,
+)
+"""A number that is said not to be meant."""
 _BULLET = re.compile(r"^\s*\(?\d{1,2}[.)、:]\s", re.MULTILINE)
 _NAMED = re.compile(
     r"\b(?:(?:my|the|his|her|their|whose)(?: \w+)? name is|name's|under the name(?: of)?|call me|on behalf of)"
@@ -82,7 +88,8 @@ def _invented(message: str, known: Heard) -> Iterator[str]:
 
 
 def _numbers(message: str, known: Heard) -> Iterator[str]:
-    text = _BULLET.sub(" ", _IDIOMS.sub(" ", message))
+    text = _DENIED.sub(" ", _BULLET.sub(" ", _IDIOMS.sub(" ", message)))
+    text = _SHORT_YEAR.sub(lambda match: f"20{match.group()}", text)
     for hour, minute in _TIME.findall(text):
         hours = {float(hour), (float(hour) + 12) % 24}
         if not (hours & known.numbers and (int(minute) % 15 == 0 or float(minute) in known.numbers)):
@@ -99,8 +106,8 @@ def _numbers(message: str, known: Heard) -> Iterator[str]:
 def _is_known(number: float, known: Heard) -> bool:
     if number in known.numbers or (number.is_integer() and number <= _COUNTS):
         return True
-    # An hour in the afternoon, a year of two digits.
-    return number + 12 in known.numbers or number - 12 in known.numbers or number + 2000 in known.numbers
+    # An hour in the afternoon.
+    return number + 12 in known.numbers or number - 12 in known.numbers
 
 
 def _derived(numbers: Iterable[float]) -> frozenset[float]:

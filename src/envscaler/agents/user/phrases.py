@@ -27,7 +27,7 @@ AS_AGENT = _any_of(
     r"\bi(?:'m| am) (?:glad|happy|pleased) (?:that )?i could (?:help|assist)",
     r"\b(?:i have|i've) (?:successfully )?\w+ed your (?:\w+ )?"
     r"(?:order|booking|request|reservation|account|appointment|ticket|subscription|details)\b",
-    r"\b(?:let me|i'll|i will) (?:check|look)[^.?!\n]{0,30} for you\b",
+    r"\blet me (?:check|look)[^.?!\n]{0,30} for you\b",
     r"(?:我能|我可以|有什么可以|需要我|还有什么)(?:为您|帮您|帮到您|为你做)",
     r"(?:我是|作为)(?:一个|一名)?(?:AI|人工智能|语言模型|智能助手|客服)",
     r"已(?:经)?(?:为您|帮您)|我(?:来|马上|这就)(?:为您|帮您)",
