@@ -46,7 +46,7 @@ def _root(
 
 
 # Registered here, below `app`, in the order in which a user meets them.
-from envscaler.cli import build, doctor, explain, export, play, released, run, show, stats, trust  # noqa: E402
+from envscaler.cli import build, doctor, explain, export, play, released, run, scores, show, stats, trust  # noqa: E402
 
 build.register(app)
 run.register(app)
@@ -57,6 +57,7 @@ app.add_typer(import_app, rich_help_panel="Make")
 trust.register(app)
 show.register(app)
 explain.register(app)
+scores.register(app)
 stats.register(app)
 play.register(app)
 doctor.register(app)

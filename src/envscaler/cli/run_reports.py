@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from envscaler.cli.output import text_of
+from envscaler.cli.score_tables import add_floors, rewards_row, rewards_table, show_counts, show_passes, steps_text
 from envscaler.cli.spending import show_spent
-from envscaler.report.wording import count, decimal, percent, visible
-from envscaler.rollout import RolloutReport
+from envscaler.report.wording import count, visible
+from envscaler.rollout import Floor, RolloutReport, floors_of, results_of_run
+from envscaler.rollout.floors import AT_RESET, floor_runs
 from envscaler.rollout.report import told
+from envscaler.store import LibraryStore, RunStore
 
 
 def show_rollout(report: RolloutReport, out: Console) -> None:
@@ -27,18 +29,14 @@ def show_rollout(report: RolloutReport, out: Console) -> None:
         samples = f"the scores below are of all {total.episodes:,} in the run"
         out.print(Text(f"{count(asked, 'episode')} asked for now; {samples}", style="yellow"))
     if total.episodes:
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        table.add_column("solved", justify="right")
-        for mode in total.rewards:
-            table.add_column(f"reward {mode}", justify="right")
-        table.add_column("steps", justify="right")
-        table.add_row(
-            percent(total.solved_rate),
-            *(decimal(mean.value) for mean in total.rewards.values()),
-            "–" if total.mean_steps is None else f"{total.mean_steps:.1f}",
-        )
+        table = rewards_table("", "steps")
+        settings = report.record.settings
+        who = report.record.models.get("agent", settings.agent)
+        table.add_row(text_of(who, "cyan"), *rewards_row(total), steps_text(total))
+        add_floors(table, _floors(report), total.scenarios)
         out.print(table)
-        out.print("Ended: " + ", ".join(f"{stop} {number:,}" for stop, number in total.stops.items()))
+        show_passes({who: total}, out)
+        show_counts(total, out)
     if report.unfinished:
         out.print(
             Text(
@@ -54,3 +52,15 @@ def show_rollout(report: RolloutReport, out: Console) -> None:
     out.print(Text.assemble(("Run: ", "bold"), visible(str(report.run))))
     if total.episodes:
         out.print(Text(f"Look at an episode: envscaler show {visible(str(report.run))} 0", style="dim"))
+
+
+def _floors(report: RolloutReport) -> tuple[Floor, ...]:
+    """The floors of the scenarios played. The episodes are read again only where another run may be a floor."""
+    total, mode = report.scores, report.record.settings.mode
+    library = LibraryStore.open(report.record.library)
+    if next(floor_runs(library, mode=mode, own=report.run), None) is not None:
+        return floors_of(results_of_run(RunStore(report.run)), library, mode=mode, own=report.run)
+    idle = total.idle.get("fraction")
+    if idle is None or idle.value is None:
+        return ()
+    return (Floor(agent="noop", source=AT_RESET, scenarios=idle.scenarios, rewards=total.idle),)

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from envscaler.evidence import Proof
 from envscaler.record import Record
 from envscaler.rollout.estimates import Mean, flattened, mean_of
 from envscaler.rollout.report import RunRecord
 from envscaler.rollout.results import REWARD_MODES, Place, Result, Rewards, idle_rewards, results_of_run
-from envscaler.store import LibraryStore
+from envscaler.store import LibraryStore, RunStore
 from envscaler.trajectory import CheckResult, Mode, RewardMode
 
 AT_RESET = "the checks at reset"
 PROOFS = "the proofs"
 
+FloorAgent = Literal["noop", "random"]
 _Version = tuple[str, str, str]
 """Environment, scenario and its digest."""
 
@@ -27,7 +28,7 @@ _Version = tuple[str, str, str]
 class Floor(Record):
     """What an agent that tries nothing sensible earns."""
 
-    agent: Literal["noop", "random"]
+    agent: FloorAgent
     source: str
     """Where it was read: the id of a run, or in words."""
     scenarios: int
@@ -49,32 +50,31 @@ def floors_of(
     wanted = {_version(result) for result in results if result.counts and result.rewards["fraction"] is not None}
     if not wanted:
         return ()
-    found: list[Floor] = []
-    for agent in ("noop", "random"):
-        candidates = list(_by_runs(agent, wanted, library, mode, own))
-        if agent == "noop":
-            candidates += _noop_floors(results, wanted, library)
+    runs = floor_runs(library, mode=mode, own=own) if library is not None else ()
+    candidates = [_floor_of_run(agent, run, wanted) for agent, run in runs]
+    candidates += _noop_floors(results, wanted, library)
+    best: dict[FloorAgent, Floor] = {}
+    for floor in candidates:
         # The first of those that are known for most scenarios: a run before what was seen at reset.
-        if candidates:
-            found.append(max(candidates, key=lambda floor: floor.scenarios))
-    return tuple(found)
+        if floor.scenarios > (best[floor.agent].scenarios if floor.agent in best else 0):
+            best[floor.agent] = floor
+    return tuple(best[agent] for agent in get_args(FloorAgent) if agent in best)
 
 
-def _by_runs(
-    agent: Literal["noop", "random"], wanted: set[_Version], library: LibraryStore | None, mode: Mode, own: Path | None
-) -> Iterator[Floor]:
-    for run_id in library.rollouts() if library is not None else ():
-        assert library is not None
+def floor_runs(library: LibraryStore, *, mode: Mode, own: Path | None) -> Iterator[tuple[FloorAgent, RunStore]]:
+    """The runs of a library that can be a floor for one of that mode, other than itself."""
+    for run_id in library.rollouts():
         run = library.run(run_id)
         record = run.read_run(RunRecord) if run.exists else None
-        if record is None or (record.settings.agent, record.settings.mode) != (agent, mode):
+        if record is None or record.settings.mode != mode or (own and run.path.resolve() == own.resolve()):
             continue
-        if own is not None and run.path.resolve() == own.resolve():
-            continue
-        known = [result for result in results_of_run(run) if result.counts and _version(result) in wanted]
-        floor = _floor(agent, run_id, [(_version(result), result.rewards) for result in known])
-        if floor.scenarios:
-            yield floor
+        if record.settings.agent == "noop" or record.settings.agent == "random":
+            yield record.settings.agent, run
+
+
+def _floor_of_run(agent: FloorAgent, run: RunStore, wanted: set[_Version]) -> Floor:
+    known = [result for result in results_of_run(run) if result.counts and _version(result) in wanted]
+    return _floor(agent, run.path.name, [(_version(result), result.rewards) for result in known])
 
 
 def _noop_floors(results: Iterable[Result], wanted: set[_Version], library: LibraryStore | None) -> Iterator[Floor]:
@@ -107,7 +107,7 @@ def _idle_by_proof(proof: Proof) -> Rewards:
     )
 
 
-def _floor(agent: Literal["noop", "random"], source: str, rewards: Iterable[tuple[_Version, Rewards]]) -> Floor:
+def _floor(agent: FloorAgent, source: str, rewards: Iterable[tuple[_Version, Rewards]]) -> Floor:
     values: dict[RewardMode, dict[str, dict[str, list[float]]]] = {mode: {} for mode in REWARD_MODES}
     scenarios: set[_Version] = set()
     for version, earned in rewards:
