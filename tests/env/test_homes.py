@@ -25,9 +25,22 @@ TASK = "Reserve a study room for my group on Friday afternoon and cancel the one
 
 
 @pytest.fixture
-async def sandbox() -> AsyncIterator[Sandbox]:
+async def any_sandbox() -> AsyncIterator[Sandbox]:
     async with Sandbox(Limits()) as entered:
         yield entered
+
+
+@pytest.fixture
+def sandbox(any_sandbox: Sandbox) -> Sandbox:
+    """One in which programs may share a process at all."""
+    require_hardened(any_sandbox)
+    return any_sandbox
+
+
+def require_hardened(box: Sandbox | BlockingSandbox) -> None:
+    """Skip where no program is vetted, since none may share."""
+    if box.isolation.level != "hardened":
+        pytest.skip(f"needs hardened workers; missing: {', '.join(box.isolation.missing)}")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +88,15 @@ async def test_a_program_whose_sessions_meet_in_the_standard_library_stays_apart
     assert "lending-desk" in homes.apart
 
 
+async def test_where_workers_are_not_hardened_every_program_stays_apart(any_sandbox: Sandbox) -> None:
+    if any_sandbox.isolation.level == "hardened":
+        pytest.skip("workers are hardened here")
+    homes = Homes(any_sandbox, "shared")
+    desk = skeleton()
+    await homes.settle(desk, scenario(desk))
+    assert homes.apart == {"lending-desk": "workers are not hardened on this machine"}
+
+
 async def test_a_program_that_breaks_the_contract_stays_apart_and_is_told_why(sandbox: Sandbox) -> None:
     desk = skeleton(SOURCE.replace("        found = [book", "        self.next_loan += 1\n        found = [book"))
     homes = Homes(sandbox, "shared")
@@ -120,8 +142,9 @@ async def test_what_was_only_tried_settles_nobody(sandbox: Sandbox) -> None:
 
 
 async def test_what_the_generator_writes_again_may_run_in_this_process_and_nothing_else(
-    made: Path, sandbox: Sandbox
+    made: Path, any_sandbox: Sandbox
 ) -> None:
+    sandbox = any_sandbox
     store = LibraryStore.open(made)
     (env_id,) = store.env_ids()
     own, first = store.read_environment(env_id), next(store.scenarios(env_id))
@@ -140,8 +163,8 @@ async def test_what_the_generator_writes_again_may_run_in_this_process_and_nothi
 @pytest.mark.parametrize("isolation", ["default", "required", "shared", "in-process"])
 def test_an_episode_is_the_same_in_every_isolation(made: Path, isolation: str) -> None:
     with BlockingSandbox() as box:
-        if isolation == "required" and box.isolation.level != "hardened":
-            pytest.skip(f"refused here; missing: {', '.join(box.isolation.missing)}")
+        if isolation in ("required", "shared"):
+            require_hardened(box)
     with open_library(made) as usual, open_library(made, isolation=isolation) as library:  # type: ignore[arg-type]
         env_id = library.env_ids[0]
         told = []
@@ -174,6 +197,7 @@ async def test_a_trial_ends_at_the_first_call_that_does_not_come_back() -> None:
     )
     desk = skeleton(source)
     async with Sandbox(Limits(cpu_s=0.2, cpu_kill_s=0.5)) as sandbox:
+        require_hardened(sandbox)
         homes = Homes(sandbox, "shared")
         await homes.settle(desk, scenario(desk))
     assert homes.apart["lending-desk"].count("did not come back") == 1
