@@ -25,14 +25,15 @@ from envscaler.rollout.plan import Assignment, assignments, plan_episodes
 from envscaler.rollout.play import Episode, play_episode
 from envscaler.rollout.recall import EpisodeReplies
 from envscaler.rollout.report import RolloutReport, RunRecord, Skipped, told
+from envscaler.rollout.results import UNFINISHED, Place, Result, result_of
 from envscaler.rollout.scenario_world import ScenarioWorld
 from envscaler.rollout.scheduler import Scheduler
-from envscaler.rollout.scores import UNFINISHED, scores
+from envscaler.rollout.scores import score_table
 from envscaler.rollout.settings import RolloutSettings, run_id
 from envscaler.sandbox import IsolationReport, Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
-from envscaler.store import RunStore
+from envscaler.store import EpisodeHead, RunStore
 from envscaler.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class _Run:
         self.cut_short: dict[str, EpisodeReplies] = {}
         """Replies of the episodes that are to be played again, by name."""
         self.reset_checks = ResetChecks()
+        self.results: dict[tuple[Place, int], Result] = {}
+        """Of all episodes of the run, those of earlier commands included."""
         self.played = 0
         self.halt: EnvScalerError | None = None
         self.unplayable: dict[tuple[str, str], str] = {}
@@ -208,6 +211,8 @@ class _Run:
     def _write(self, trajectory: Trajectory) -> None:
         # When it ends, not when its turn comes: a kill must not lose an episode that is over.
         self.store.append(trajectory)
+        result = result_of(trajectory)
+        self.results[result.place, result.sample] = result
         self.played += 1
         self.progress.advance(STAGE)
 
@@ -270,11 +275,12 @@ class _Run:
         }
         done: set[tuple[str, str, int]] = set()
         for trajectory in self.store.trajectories():
-            place = (trajectory.env_id, trajectory.scenario_id)
-            current = digests.get(place) == (trajectory.env_digest, trajectory.scenario_digest)
+            result = result_of(trajectory)
+            self.results[result.place, result.sample] = result
+            current = digests.get(result.place) == (trajectory.env_digest, trajectory.scenario_digest)
             # The last line of an episode counts; a failed one may follow a finished one of a stale scenario.
-            if current and trajectory.stop not in UNFINISHED:
-                done.add((*place, trajectory.sample))
+            if current and result.stop not in UNFINISHED:
+                done.add((*result.place, result.sample))
         return done
 
     def _finish(self, planned: int, resumed: int) -> RolloutReport:
@@ -291,7 +297,7 @@ class _Run:
             update={
                 "status": "complete" if self.halt is None else "stopped",
                 "planned": planned - len(self.unplayable) * self.settings.samples,
-                "scores": scores(self.store.trajectories()),
+                "scores": score_table([self.results[key] for key in sorted(self.results)]),
                 "skipped": tuple(skipped),
                 "spent": self.cast.spent,
                 "faults": self.cast.faults,
@@ -300,10 +306,10 @@ class _Run:
         self.store.write_run(self.record)
         return RolloutReport(run=self.store.path, record=self.record, played=self.played, resumed=resumed)
 
-    def _place(self, trajectory: Trajectory) -> tuple[str | int, ...]:
+    def _place(self, head: EpisodeHead) -> tuple[str | int, ...]:
         # Scenarios that are no longer in the library come after those that are.
-        index = self.plan.order.get((trajectory.env_id, trajectory.scenario_id), 1 << 30)
-        return trajectory.env_id, index, trajectory.scenario_id, trajectory.sample
+        index = self.plan.order.get((head.env_id, head.scenario_id), 1 << 30)
+        return head.env_id, index, head.scenario_id, head.sample
 
 
 def open_run(path: Path | str) -> tuple[RunStore, RunRecord | None]:

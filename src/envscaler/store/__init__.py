@@ -7,12 +7,13 @@ from envscaler.store.library import LibraryIndex, LibraryStore
 from envscaler.store.lock import sole_writer
 from envscaler.store.reading import read_jsonl, read_record
 from envscaler.store.replies import ReplyJournal
-from envscaler.store.run import RunStore
+from envscaler.store.run import EpisodeHead, RunStore
 from envscaler.store.splits import held_out, split_of, splits_of
 from envscaler.store.tasks import DescriptionFile, Problem, SourceTask, TaskFile, read_descriptions, read_tasks
 
 __all__ = [
     "DescriptionFile",
+    "EpisodeHead",
     "Journal",
     "LibraryIndex",
     "LibraryStore",

@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 
+import msgspec
+
 from envscaler.errors import StoreError
 from envscaler.record import Record
 from envscaler.store.appending import LineFile
@@ -23,6 +25,18 @@ from envscaler.store.replies import ReplyJournal
 from envscaler.trajectory import Trajectory
 
 _LEFT = re.compile(rf"\.({re.escape(RUN)}|{re.escape(TRAJECTORIES)})\..*\.tmp\Z")
+
+
+class EpisodeHead(msgspec.Struct, frozen=True):
+    """What tells an episode from others, read without the rest of its line."""
+
+    id: str
+    env_id: str
+    scenario_id: str
+    sample: int = 0
+
+
+_decode_head = msgspec.json.Decoder(EpisodeHead).decode
 
 
 class RunStore:
@@ -106,7 +120,7 @@ class RunStore:
         """What models answered in episodes that are not over."""
         return ReplyJournal(self.path / REPLIES)
 
-    def arrange(self, place: Callable[[Trajectory], tuple[str | int, ...] | None]) -> None:
+    def arrange(self, place: Callable[[EpisodeHead], tuple[str | int, ...] | None]) -> None:
         """Bring the trajectories into one order, atomically and without holding them in memory.
 
         Args:
@@ -118,19 +132,18 @@ class RunStore:
         if not path.exists():
             return
         spans: dict[tuple[str | int, ...], tuple[int, int]] = {}
-        for start, length, trajectory in self._spans(path):
-            where = place(trajectory)
+        for start, length, head in self._spans(path):
+            where = place(head)
             if where is not None:
                 spans[where] = (start, length)
         write_atomic(path, _copied(path, [spans[where] for where in sorted(spans)]))
 
-    def _spans(self, path: Path) -> Iterator[tuple[int, int, Trajectory]]:
+    def _spans(self, path: Path) -> Iterator[tuple[int, int, EpisodeHead]]:
         start = 0
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if line.endswith(b"\n") and line.strip():
-                    where = f"{path}, line {number}"
-                    yield start, len(line), validated(json_object(line, where), Trajectory, where)
+                    yield start, len(line), _head(line, f"{path}, line {number}")
                 start += len(line)
 
     def discard_empty(self) -> None:
@@ -163,6 +176,15 @@ class RunStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _head(line: bytes, where: str) -> EpisodeHead:
+    try:
+        return _decode_head(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # Lines hold what no decoder takes, such as half of a surrogate pair; the reader for all says whether it may.
+        whole = validated(json_object(line, where), Trajectory, where)
+        return EpisodeHead(whole.id, whole.env_id, whole.scenario_id, whole.sample)
 
 
 def _copied(path: Path, spans: list[tuple[int, int]]) -> Iterator[bytes]:
