@@ -13,7 +13,8 @@ from envscaler.errors import EndpointUnavailable, RequestFailed
 from envscaler.llm.chat import ModelRequest
 from envscaler.messages import AssistantMessage, ToolMessage
 from envscaler.models import Models
-from envscaler.proof.playing import planned, play
+from envscaler.probe import planned
+from envscaler.proof.playing import play
 from envscaler.roles import types as t
 from envscaler.roles.role import Prompts
 from envscaler.sandbox import Sandbox

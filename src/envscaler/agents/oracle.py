@@ -8,26 +8,29 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Sequence
+from random import Random
 from typing import Literal
 
 from envscaler.agents.agent import AgentKind, Briefing
+from envscaler.agents.detours import Move, plain, varied
+from envscaler.agents.reports import Deed, mending, report, succeeded
 from envscaler.agents.saying import called, said
 from envscaler.llm.chat import Completion
 from envscaler.messages import Message, ToolCall, ToolMessage
 from envscaler.scenario import Scenario
 from envscaler.skeleton import ToolSpec
-from envscaler.state import JsonValue
+from envscaler.state import JsonValue, digest
 
 OracleStyle = Literal["plain", "varied"]
-
-ORACLE_FINAL = "Everything you asked for is done."
+"""`varied`: sample 0 is the recorded solution, the others are drawn ways to the same end."""
 
 
 class OracleAgent:
-    """Plays the recorded solution call by call, values of earlier results put in, then ends."""
+    """Plays the recorded solution call by call, values of earlier results put in, then says what was done."""
 
     kind: AgentKind = "oracle"
     model: str | None = None
+    dialect: str | None = None
 
     def __init__(self, style: OracleStyle = "plain") -> None:
         self._style = style
@@ -36,24 +39,57 @@ class OracleAgent:
         return "no recorded solution" if scenario.solution is None else None
 
     def start(self, briefing: Briefing) -> _OraclePlayer:
-        return _OraclePlayer(briefing)
+        return _OraclePlayer(briefing, self._style)
 
 
 class _OraclePlayer:
-    def __init__(self, briefing: Briefing) -> None:
+    def __init__(self, briefing: Briefing, style: OracleStyle) -> None:
         scenario = briefing.scenario
         if scenario is None or scenario.solution is None:
             raise ValueError("the oracle plays scenarios with a recorded solution only; ask unplayable() first")
-        self._solution = scenario.solution
+        self._scenario = scenario
+        self._briefing = briefing
+        self._varies = style == "varied" and briefing.sample > 0
+        self._moves: tuple[Move, ...] | None = None
 
     async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
-        results = [_result(message.content) for message in conversation if isinstance(message, ToolMessage)]
-        done = len(results)
-        if done >= len(self._solution):
-            return said("oracle", ORACLE_FINAL)
-        call = self._solution[done]
-        arguments = call.resolved(results)
-        return called("oracle", ToolCall(name=call.name, arguments=arguments, id=f"call_{done}_0"))
+        if self._moves is None:
+            self._moves = self._course(tools)
+        seen = [message for message in conversation if isinstance(message, ToolMessage)]
+        done = len(seen)
+        if done >= len(self._moves):
+            return said("oracle", self._report(seen, tools))
+        move = self._moves[done]
+        text = ""
+        if move.mends:
+            last = seen[-1]
+            text = mending(last.content, is_error=last.is_error, language=self._briefing.language)
+        call = ToolCall(name=move.plan.call.name, arguments=self._arguments(move, seen), id=f"call_{done}_0")
+        return called("oracle", call, text)
+
+    def _course(self, tools: Sequence[ToolSpec]) -> tuple[Move, ...]:
+        if not self._varies:
+            return plain(self._scenario)
+        briefing = self._briefing
+        rng = Random(digest(["oracle", self._scenario.digest, briefing.seed, briefing.sample]))
+        return varied(self._scenario, tools, briefing.entities, rng)
+
+    def _arguments(self, move: Move, seen: Sequence[ToolMessage]) -> dict[str, JsonValue]:
+        results: dict[int, JsonValue] = {}
+        for made, message in zip(self._moves or (), seen, strict=False):
+            if made.plan.number is not None:
+                results[made.plan.number] = _result(message.content)
+        return move.arguments(results)
+
+    def _report(self, seen: Sequence[ToolMessage], tools: Sequence[ToolSpec]) -> str:
+        known = {tool.name: tool for tool in tools}
+        deeds = []
+        for move, message in zip(self._moves or (), seen, strict=False):
+            tool = known.get(message.name)
+            if tool is not None and tool.effect == "update" and move.wrong is None:
+                worked = not message.is_error and succeeded(message.content)
+                deeds.append(Deed(tool, move.plan.call.arguments, worked))
+        return report(deeds, self._scenario.task, self._briefing.language)
 
 
 def _result(observation: str) -> JsonValue:

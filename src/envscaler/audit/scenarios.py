@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from envscaler.audit.checks import CheckAudit
 from envscaler.errors import NotJson, ProgramError
 from envscaler.evidence import AuditFinding, AuditKind, AuditSummary, Probe, Proof
+from envscaler.probe import planned
 from envscaler.program import state_faults
 from envscaler.proof import prove
 from envscaler.proof.fields import Fields
-from envscaler.proof.playing import planned, play
+from envscaler.proof.playing import play
 from envscaler.sandbox import Judge, Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from envscaler.probe.pool import Pool
@@ -26,22 +26,36 @@ _Fault = tuple[WrongKind, JsonValue]
 
 
 def wrong_arguments(
-    tool: ToolSpec, state: State, entities: Sequence[Entity], rng: random.Random
+    tool: ToolSpec,
+    state: State,
+    entities: Sequence[Entity],
+    rng: random.Random,
+    *,
+    arguments: Mapping[str, JsonValue] | None = None,
+    kinds: Collection[WrongKind] | None = None,
 ) -> tuple[WrongKind, dict[str, JsonValue]]:
-    """Arguments for `tool` that are right but for one thing, and what that is; kinds are drawn evenly."""
+    """Arguments for `tool` that are right but for one thing, and what that is; kinds are drawn evenly.
+
+    Args:
+        arguments: the right ones, of which one is made wrong; None: drawn. Those that are not given are left alone.
+        kinds: kinds to draw from, where the tool can have them; None: all.
+    """
     pool = Pool(state, entities)
     writer = Writer(tool, pool, rng)
-    arguments = writer.arguments()
+    given = arguments
+    arguments = writer.arguments() if given is None else dict(given)
     properties = tool.parameters.get("properties")
     schemas: dict[str, Any] = properties if isinstance(properties, dict) else {}
     by_kind: dict[WrongKind, list[tuple[str, JsonValue]]] = {}
     required = set(tool.parameters.get("required") or ()) & set(schemas)
     for name, schema in schemas.items():
+        if given is not None and name not in given:
+            continue
         for kind, value in _faults(writer, name, schema, pool, required=name in required):
             by_kind.setdefault(kind, []).append((name, value))
     if tool.parameters.get("additionalProperties") is not True or not by_kind:
         by_kind["extra"] = [(_unused(schemas), "unexpected")]
-    kind = rng.choice(list(by_kind))
+    kind = rng.choice([kind for kind in by_kind if kinds is None or kind in kinds] or list(by_kind))
     # Required parameters first: a wrong optional one that the method ignores finds nothing out.
     choices = [choice for choice in by_kind[kind] if choice[0] in required] or by_kind[kind]
     name, value = rng.choice(choices)

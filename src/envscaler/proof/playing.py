@@ -9,19 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from envscaler.env.oracles import reports_failure
+from envscaler.probe import PlannedCall
 from envscaler.sandbox import Program, Sandbox
 from envscaler.scenario import Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import JsonValue, State
-
-
-@dataclass(frozen=True)
-class PlannedCall:
-    """A call to be made, and the number by which the bindings of later calls name its result."""
-
-    call: SolutionCall
-    number: int | None = None
-    """None: no later call is bound to it."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +36,6 @@ class Played:
     def succeeded(self) -> bool:
         """Whether every call did what it was asked for."""
         return not any(self.faults)
-
-
-def planned(solution: Sequence[SolutionCall]) -> list[PlannedCall]:
-    """The calls of a solution as they were recorded."""
-    return [PlannedCall(call, number) for number, call in enumerate(solution)]
 
 
 async def play(

@@ -15,9 +15,10 @@ from itertools import islice
 from envscaler.editing import Edit
 from envscaler.errors import ProgramError
 from envscaler.evidence import WRONG, CheckFault, Probe, Proof
+from envscaler.probe import planned
 from envscaler.proof.fields import Fields
 from envscaler.proof.mutants import Mutant, Mutants
-from envscaler.proof.playing import Played, planned, play
+from envscaler.proof.playing import Played, play
 from envscaler.proof.sameness import Sameness
 from envscaler.proof.texts import Known, demanded, leaks
 from envscaler.proof.ways import Way, Ways

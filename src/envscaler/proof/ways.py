@@ -5,18 +5,17 @@ Whether a way is right is not decided here: its final state is held against that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
 from envscaler.evidence import ProbeKind
-from envscaler.probe import valid_arguments, wrong_arguments
+from envscaler.probe import PlannedCall, between, planned, random_look_ups, wrong_arguments
 from envscaler.proof.fields import Fields
-from envscaler.proof.playing import PlannedCall, Played, planned
+from envscaler.proof.playing import Played
 from envscaler.scenario import Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton
-from envscaler.state import JsonValue
 
 _LATER = timedelta(hours=1, seconds=1, milliseconds=1)
 _REORDERED = 3
@@ -62,10 +61,11 @@ class Ways:
         """Ways that come to the same, if they do."""
         plan = self._plan
         rng = Random(f"{self._scenario.id}/{self._scenario.seed}")
-        looks = self._look_ups(rng)
+        state, entities = self._scenario.initial_state, self._skeleton.entities
+        looks = random_look_ups(self._skeleton.tools, state, entities, rng, _LOOK_UPS)
         if looks:
             yield Way("variant", "looking around first", (*looks, *plan))
-            yield Way("variant", "looking something up before each call", tuple(_between(plan, looks)))
+            yield Way("variant", "looking something up before each call", tuple(between(plan, looks)))
         refused = self._refused(rng)
         if refused is not None and plan:
             yield Way(
@@ -91,16 +91,6 @@ class Ways:
             yield way
 
     # -- the parts of other ways ----------------------------------------------------------------------------
-
-    def _look_ups(self, rng: Random) -> list[PlannedCall]:
-        tools = [tool for tool in self._skeleton.tools if tool.effect == "query"]
-        chosen = rng.sample(tools, min(_LOOK_UPS, len(tools)))
-        return [PlannedCall(SolutionCall(name=tool.name, arguments=self._arguments(tool.name, rng))) for tool in chosen]
-
-    def _arguments(self, name: str, rng: Random) -> dict[str, JsonValue]:
-        tool = self._skeleton.tool(name)
-        assert tool is not None
-        return valid_arguments(tool, self._scenario.initial_state, self._skeleton.entities, rng)
 
     def _refused(self, rng: Random) -> PlannedCall | None:
         writing = [tool for tool in self._skeleton.tools if tool.effect == "update"]
@@ -141,12 +131,6 @@ class Ways:
                         "misdirected", f"{call.name} with {name}={neighbour!r} instead of {value!r}", tuple(calls)
                     )
                 break
-
-
-def _between(plan: Sequence[PlannedCall], looks: Sequence[PlannedCall]) -> Iterator[PlannedCall]:
-    for index, call in enumerate(plan):
-        yield looks[index % len(looks)]
-        yield call
 
 
 def _literal(call: SolutionCall) -> SolutionCall:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from envscaler.proof.playing import PlannedCall, planned, play
+from envscaler.probe import PlannedCall, planned
+from envscaler.proof.playing import play
 from envscaler.sandbox import Sandbox
 from envscaler.scenario import Difficulty, Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton

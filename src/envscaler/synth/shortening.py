@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envscaler.proof.playing import PlannedCall, Played, planned, play
+from envscaler.probe import PlannedCall, planned
+from envscaler.proof.playing import Played, play
 from envscaler.proof.sameness import Sameness
 from envscaler.sandbox import Sandbox
 from envscaler.scenario import Binding, Scenario, SolutionCall

@@ -17,8 +17,9 @@ from envscaler.agents import ModelAgent
 from envscaler.env.oracles import reports_failure
 from envscaler.errors import ReplyError
 from envscaler.models.settings import OFFLINE
+from envscaler.probe import planned
 from envscaler.proof.fields import Fields
-from envscaler.proof.playing import Played, planned, play
+from envscaler.proof.playing import Played, play
 from envscaler.proof.sameness import Place, Sameness
 from envscaler.proof.ways import Ways
 from envscaler.rollout import STEP_LIMITS, Episode, ScenarioWorld, play_episode
