@@ -41,7 +41,7 @@ TEMPLATES = {
     "writes by a whim": template("loop.last or n % 3 == 0"),
 }
 
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=40, deadline=None)
 """Every turn is rendered twice, by six templates."""
 
 TEXT = st.text(st.sampled_from("ab <>s/\n图"), max_size=4)
@@ -182,6 +182,41 @@ def test_turns_are_apart_where_a_token_runs_across_their_end(messages: list[Row]
     assert len(segments(messages, (), keeps, words("</s>", "\n<"))) == 1
     # What the model wrote ends with `</s>`; as soon as something follows, a server shows it another token there.
     assert len(segments(messages, (), keeps, words("</s>\n", "</s>"))) == len(turns_of(messages))
+
+
+EMPTY = ChatTemplate(
+    TEMPLATES["drops it after the next user message"].source.replace(
+        "{{ m.content }}",
+        "{% if loop.last and m.role == 'assistant' and not m.reasoning_content %}[]{% endif %}{{ m.content }}",
+    ),
+    name="writes an empty block of reasoning in the newest turn",
+)
+
+
+@FEW
+@given(conversations())
+def test_an_empty_block_of_reasoning_costs_no_sample(messages: list[Row]) -> None:
+    cut = segments(messages, (), EMPTY)
+    as_without = segments(messages, (), TEMPLATES["drops it after the next user message"])
+    assert [segment.turns for segment in cut] == [segment.turns for segment in as_without]
+    for segment in cut:
+        # What a trainer makes of the messages of the sample.
+        assert segment.text == EMPTY.render(messages[: segment.shown]).rstrip()
+        for turn, (start, end) in zip(segment.turns, segment.spans, strict=True):
+            assert segment.text[:start] == prompt_of(messages, turn, EMPTY)
+            written = EMPTY.render(messages[: turn + 1]).rstrip()[start:]
+            assert segment.text[start:end] in (written, written.removeprefix("[]"))
+
+
+def test_a_turn_that_ends_otherwise_once_it_is_followed_stays_as_it_is_generated() -> None:
+    harmony = ChatTemplate(
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
+        "{{ '<return>' if loop.last and m.role == 'assistant' else '<end>' }}{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    messages: list[Row] = [{"role": r, "content": r} for r in ("user", "assistant", "user", "assistant")]
+    cut = segments(messages, (), harmony)
+    assert [segment.parts[-1] for segment in cut] == [("assistant<return>", True)] * 2
 
 
 def test_tokens_of_a_sample_are_those_of_its_prompt_and_of_what_is_written_after_it() -> None:

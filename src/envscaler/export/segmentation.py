@@ -105,12 +105,16 @@ def segments(
     Raises:
         TemplateError: if the template refuses the messages, or begins a turn otherwise than it writes it.
     """
+    turns = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+    prompts = [template.render(messages[:turn], tools, add_generation_prompt=True) for turn in turns]
     chains: list[_Chain] = []
-    for turn, message in enumerate(messages):
-        if message["role"] != "assistant":
-            continue
-        prompt = template.render(messages[:turn], tools, add_generation_prompt=True)
+    for turn, prompt, following in zip(turns, prompts, [*prompts[1:], None], strict=True):
         completion = _completion(messages, turn, tools, template, prompt)
+        empty = "" if messages[turn].get("reasoning_content") else template.empty_reasoning
+        if empty and following is not None and completion.startswith(empty):
+            # With an empty block of reasoning or without it is the same message, and servers show it without.
+            bare = completion[len(empty) :]
+            completion = bare if following.startswith(prompt + bare) else completion
         prompt_ids = tuple(encode(prompt)) if encode is not None else ()
         ids = tuple(encode(completion)) if encode is not None else ()
         # There is one at most: a turn that begins a later prompt has been continued by whatever stands between them.

@@ -37,6 +37,7 @@ _PROBE_TOOL: Row = {
         "parameters": {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]},
     },
 }
+_ANSWERED: list[Row] = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _PROBE}]
 
 
 class ChatTemplate:
@@ -130,12 +131,19 @@ class ChatTemplate:
     @cached_property
     def ends_with_a_mark(self) -> bool:
         """Whether the model's turns end with something other than white space."""
-        ask: Row = {"role": "user", "content": "?"}
-        one, other = (self.render([ask, {"role": "assistant", "content": text}]) for text in ("A", "B"))
-        common = 0
-        while common < min(len(one), len(other)) and one[-1 - common] == other[-1 - common]:
-            common += 1
-        return bool(one[len(one) - common :].strip())
+        return bool(self.render(_ANSWERED).rpartition(_PROBE)[2].strip())
+
+    @cached_property
+    def empty_reasoning(self) -> str:
+        """What is written before a turn without reasoning as long as it is the newest, and later no more; mostly none.
+
+        Qwen3 writes an empty `<think>` block there.
+        """
+        asked = self.render(_ANSWERED[:1], add_generation_prompt=True)
+        newest, later = self.render(_ANSWERED), self.render([*_ANSWERED, _ANSWERED[0]])
+        if not newest.startswith(asked) or not later.startswith(f"{asked}{_PROBE}"):
+            return ""
+        return newest[len(asked) :].partition(_PROBE)[0]
 
     def require_tools(self) -> None:
         """
@@ -152,8 +160,7 @@ class ChatTemplate:
         ]
         if _PROBE not in self.render(messages[:2], [_PROBE_TOOL], add_generation_prompt=True):
             raise TemplateError(f"{self.name} does not tell the model its tools: take a template that does")
-        text = self.render(messages[:3])
-        if _PROBE not in text or "indigo" not in text:
+        if "indigo" not in self.render(messages[:3], [_PROBE_TOOL]):
             raise TemplateError(f"{self.name} does not write the model's calls: take a template that does")
         if "marmalade" not in self.render(messages, [_PROBE_TOOL], add_generation_prompt=True):
             raise TemplateError(f"{self.name} does not write what calls return: take a template that does")
