@@ -203,6 +203,14 @@ def register(export_app: typer.Typer) -> None:
                 help="First hold this share of the environments out from training, if none is yet.",
             ),
         ] = None,
+        system_prompt: Annotated[
+            Path | None,
+            typer.Option(
+                "--system-prompt",
+                metavar="FILE",
+                help="The file that episodes are collected with; else that of the runs, else the built-in one.",
+            ),
+        ] = None,
         library_path: Annotated[
             str | None,
             typer.Option(
@@ -230,6 +238,7 @@ def register(export_app: typer.Typer) -> None:
             split=split,
             parquet=parquet,
             library_path=library_path,
+            system_prompt=system_prompt,
         )
         _write_page(report.card, out, report.files)
         show_report(report, output, show_rl_export)

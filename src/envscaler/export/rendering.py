@@ -5,16 +5,18 @@ Which episodes become rows is the business of `selection`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from envscaler.agents.dialects import TextDialect
 from envscaler.errors import TemplateError, UsageError
 from envscaler.export.formats import SftFormat, Unfit
 from envscaler.export.formats.layout import json_of
 from envscaler.export.messages import Chat, Row, chat_of
 from envscaler.export.segmentation import segments
+from envscaler.export.speech import spoken_chats
 from envscaler.export.templates import ChatTemplate
 from envscaler.export.tokens import Encode
 from envscaler.trajectory import Trajectory
@@ -56,13 +58,16 @@ class Rendering:
             return f"estimated: characters / {_CHARACTERS_A_TOKEN}"
         return "counted" if self.template is not None else "counted, without what a template adds"
 
-    def rows(self, trajectory: Trajectory) -> tuple[list[Rendered], int]:
+    def rows(self, trajectory: Trajectory, dialect: TextDialect | None = None) -> tuple[list[Rendered], int]:
         """The rows of an episode, and how many more there would be if they were not too long.
+
+        Args:
+            dialect: in which it was played; None: calls were no text.
 
         Raises:
             Unfit: if the format has no place for the episode, or all of its rows are too long.
         """
-        rendered = [self._rendered(chat, trajectory) for chat in self._parts(trajectory)]
+        rendered = [self._rendered(chat, trajectory) for chat in self._parts(trajectory, dialect)]
         if not rendered:
             raise Unfit("nothing that could be learned")
         limit = self.max_tokens
@@ -71,17 +76,21 @@ class Rendering:
             raise Unfit(f"more than {limit} tokens ({self.counting})")
         return kept, len(rendered) - len(kept)
 
-    def fault(self, trajectory: Trajectory) -> str | None:
+    def fault(self, trajectory: Trajectory, dialect: TextDialect | None = None) -> str | None:
         """Why an episode gives no row; None when it gives some."""
         try:
-            self.rows(trajectory)
+            self.rows(trajectory, dialect)
         except Unfit as unfit:
             return str(unfit)
         return None
 
-    def _parts(self, trajectory: Trajectory) -> Iterator[Chat]:
+    def _parts(self, trajectory: Trajectory, dialect: TextDialect | None) -> Iterator[Chat]:
         """What is to be one row each."""
-        for chat in self._cut(chat_of(trajectory)):
+        if dialect is None or self.format.structured:
+            conversations: Sequence[Chat] = (chat_of(trajectory),)
+        else:
+            conversations = spoken_chats(trajectory, dialect)
+        for chat in (part for conversation in conversations for part in self._cut(conversation)):
             if self.format.splitting == "whole":
                 yield chat
             elif self.format.splitting == "stretches" and self.template is not None:
@@ -96,7 +105,9 @@ class Rendering:
             cut = segments(chat.messages, chat.tools, self.template, self.encode)
         except TemplateError as error:
             raise Unfit("the template does not take it", str(error)) from error
-        return (chat.upto(segment.turns) for segment in cut)
+        taught = set(chat.turns if chat.learned is None else chat.learned)
+        kept = (tuple(turn for turn in segment.turns if turn in taught) for segment in cut)
+        return [chat.upto(turns) for turns in kept if turns]
 
     def _rendered(self, chat: Chat, trajectory: Trajectory) -> Rendered:
         row = self.format.row(chat, trajectory)

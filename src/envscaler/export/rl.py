@@ -8,14 +8,14 @@ Source: paper section 5, RL: scenarios with checks, of environments other than t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
 from pydantic import Field
 
-from envscaler.agents import system_prompt
+from envscaler.agents import SystemPrompts
 from envscaler.errors import UsageError
 from envscaler.export.card import DataCard, EnvironmentOfCard, Lengths, file_digest, origins_of, versions, write_card
 from envscaler.export.files import is_parquet, read_back, require_parquet, write_rows
@@ -27,6 +27,7 @@ from envscaler.skeleton import EnvSkeleton
 from envscaler.state import digest
 from envscaler.store import LibraryStore, RunStore, require_free
 from envscaler.store.atomic import is_special
+from envscaler.store.grounds import is_run
 from envscaler.trajectory import Mode
 
 
@@ -73,6 +74,15 @@ class _Tally:
     problems: list[str] = field(default_factory=list)
     pins: list[str] = field(default_factory=list)
 
+    def add(self, prompt: RlPrompt, scenario: Scenario) -> None:
+        env_id = scenario.env_id
+        self.rows_of[env_id] += 1
+        self.digests[env_id] = scenario.env_digest
+        self.levels[scenario.difficulty.level if scenario.difficulty is not None else "not known"] += 1
+        self.tools.append(len(prompt.tools))
+        self.characters.append(len(prompt.system) + len(prompt.task))
+        self.pins.append(scenario.digest)
+
     def lengths(self) -> dict[str, Lengths]:
         parts = {
             "tools": self.tools,
@@ -92,6 +102,7 @@ def export_rl(
     split: str | None = None,
     parquet: bool = False,
     library_path: str | None = None,
+    system_prompt: Path | None = None,
 ) -> RlReport:
     """Write the rows of a library's scenarios, or of those that a run played, to `out`, and what they are beside it.
 
@@ -104,6 +115,8 @@ def export_rl(
         split: export this split of the library only.
         parquet: also write a Parquet file beside one that is not.
         library_path: where the machine that trains finds the library; None: where it is now.
+        system_prompt: the file that episodes are collected with; None: what the runs were played with, else the
+            package's.
 
     Raises:
         UsageError: if there is no such format, split or environment, or the library of a run is not at hand.
@@ -114,13 +127,13 @@ def export_rl(
     require_free(path)
     if parquet or is_parquet(path):
         require_parquet()
-    library, played = _opened(source)
+    scope = _scope(source, filters, env_ids, split, SystemPrompts(system_prompt), system_prompt is None)
+    library, division = scope.library, scope.division
     for env_id in env_ids or ():
         library.read_environment(env_id)
-    division = Division.of(library, split)
     place = library_path if library_path is not None else str(library.path.resolve())
     tally = _Tally()
-    prompts = _prompts(library, division, filters, env_ids, played, place, tally)
+    prompts = _prompts(scope, place, tally)
     write_rows(path, (chosen.row(prompt) for prompt in prompts), chosen.columns)
     special = is_special(path)
     written = [path]
@@ -144,36 +157,61 @@ def export_rl(
     )
 
 
-def _opened(
+@dataclass(frozen=True)
+class _Scope:
+    """Which scenarios are meant, and how they are put."""
+
+    library: LibraryStore
+    division: Division
+    filters: RlFilters
+    env_ids: Sequence[str] | None
+    prompts: SystemPrompts
+    played: frozenset[tuple[str, str]] | None = None
+    """Environment and scenario of what was played; None: all are meant."""
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    """System prompt by environment that runs were played with."""
+
+    def system(self, skeleton: EnvSkeleton) -> str:
+        """The system prompt of an environment."""
+        return self.recorded.get(skeleton.id) or self.prompts.text(skeleton, self.filters.mode)
+
+
+def _scope(
     source: LibraryStore | RunStore | Path | str | Sequence[RunStore],
-) -> tuple[LibraryStore, set[tuple[str, str]] | None]:
-    """The library, and which scenarios of it are meant: those that were played, or None for all."""
+    filters: RlFilters,
+    env_ids: Sequence[str] | None,
+    split: str | None,
+    prompts: SystemPrompts,
+    as_recorded: bool,
+) -> _Scope:
     if isinstance(source, Path | str):
-        is_run = (Path(source) / "trajectories.jsonl").exists() or (Path(source) / "run.json").exists()
-        source = RunStore.open(source) if is_run else LibraryStore.open(source)
+        source = RunStore.open(source) if is_run(Path(source)) else LibraryStore.open(source)
     if isinstance(source, LibraryStore):
-        return source, None
+        return _Scope(source, Division.of(source, split), filters, env_ids, prompts)
     runs = [source] if isinstance(source, RunStore) else list(source)
     libraries = {library.path.resolve(): library for run in runs if (library := library_of(run)) is not None}
     if len(libraries) != 1:
         what = "are of different libraries" if libraries else "played a library that is not at hand"
         raise UsageError(f"the runs {what}; name the library itself")
-    played = {(episode.env_id, episode.scenario_id) for run in runs for episode in run.trajectories()}
-    return next(iter(libraries.values())), played
+    played: set[tuple[str, str]] = set()
+    recorded: dict[str, str] = {}
+    for episode in (episode for run in runs for episode in run.trajectories()):
+        played.add((episode.env_id, episode.scenario_id))
+        if as_recorded and episode.mode == filters.mode and episode.system_prompt:
+            first = recorded.setdefault(episode.env_id, episode.system_prompt)
+            if first != episode.system_prompt:
+                raise UsageError(
+                    f"{episode.env_id} was played with different system prompts; name one with --system-prompt"
+                )
+    (library,) = libraries.values()
+    return _Scope(library, Division.of(library, split), filters, env_ids, prompts, frozenset(played), recorded)
 
 
-def _prompts(
-    library: LibraryStore,
-    division: Division,
-    filters: RlFilters,
-    env_ids: Sequence[str] | None,
-    played: set[tuple[str, str]] | None,
-    place: str,
-    tally: _Tally,
-) -> Iterator[RlPrompt]:
+def _prompts(scope: _Scope, place: str, tally: _Tally) -> Iterator[RlPrompt]:
+    library, division, filters, played = scope.library, scope.division, scope.filters, scope.played
     missing = set(played) if played is not None else set()
     index = 0
-    for env_id in library.env_ids() if env_ids is None else env_ids:
+    for env_id in library.env_ids() if scope.env_ids is None else scope.env_ids:
         skeleton = library.read_environment(env_id)
         kept: list[Scenario] = []
         for scenario in library.scenarios(env_id, tally.problems.append):
@@ -185,18 +223,34 @@ def _prompts(
                 tally.dropped[reason] += 1
             else:
                 kept.append(scenario)
+        system = scope.system(skeleton)
         for scenario in _drawn(kept, filters, tally):
-            prompt = _prompt(skeleton, scenario, filters.mode, place, division.splits.get(env_id), index)
+            prompt = RlPrompt(
+                system=system,
+                task=_task(scenario, filters.mode),
+                tools=tuple(tool for tool in skeleton.tools if scenario.tools is None or tool.name in scenario.tools),
+                reference={
+                    "library": place,
+                    "env_id": skeleton.id,
+                    "scenario_id": scenario.id,
+                    "env_digest": skeleton.digest,
+                    "scenario_digest": scenario.digest,
+                    "mode": filters.mode,
+                    "split": division.splits.get(env_id, ""),
+                },
+                index=index,
+            )
             index += 1
-            tally.rows_of[env_id] += 1
-            tally.digests[env_id] = skeleton.digest
-            tally.levels[scenario.difficulty.level if scenario.difficulty is not None else "not known"] += 1
-            tally.tools.append(len(prompt.tools))
-            tally.characters.append(len(prompt.system) + len(prompt.task))
-            tally.pins.append(scenario.digest)
+            tally.add(prompt, scenario)
             yield prompt
-    if missing and env_ids is None:
+    if missing and scope.env_ids is None:
         tally.dropped["no longer in the library"] += len(missing)
+
+
+def _task(scenario: Scenario, mode: Mode) -> str:
+    """What the user says first."""
+    profile = scenario.user_profile
+    return profile.opening if mode == "conversation" and profile is not None else scenario.task
 
 
 def _fault(scenario: Scenario, skeleton: EnvSkeleton, mode: Mode) -> str | None:
@@ -216,27 +270,6 @@ def _drawn(scenarios: list[Scenario], filters: RlFilters, tally: _Tally) -> list
     chosen = {scenario.id for scenario in ranked[: filters.per_env]}
     tally.dropped[f"beyond {filters.per_env} of its environment"] += len(scenarios) - len(chosen)
     return [scenario for scenario in scenarios if scenario.id in chosen]
-
-
-def _prompt(
-    skeleton: EnvSkeleton, scenario: Scenario, mode: Mode, place: str, split: str | None, index: int
-) -> RlPrompt:
-    profile = scenario.user_profile
-    return RlPrompt(
-        system=system_prompt(skeleton.doc, mode),
-        task=profile.opening if mode == "conversation" and profile is not None else scenario.task,
-        tools=tuple(tool for tool in skeleton.tools if scenario.tools is None or tool.name in scenario.tools),
-        reference={
-            "library": place,
-            "env_id": skeleton.id,
-            "scenario_id": scenario.id,
-            "env_digest": skeleton.digest,
-            "scenario_digest": scenario.digest,
-            "mode": mode,
-            "split": split or "",
-        },
-        index=index,
-    )
 
 
 def _notes(library: LibraryStore, division: Division) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from envscaler.export.sources import RunSource
 from envscaler.state import digest
 from envscaler.trajectory import Trajectory
 
-Fault = Callable[[Trajectory], str | None]
+Fault = Callable[[RunSource, Trajectory], str | None]
 """Why an episode cannot be exported; None when it can."""
 
 
@@ -86,7 +86,7 @@ class Selection:
 
     def _own_fault(self, source: RunSource, trajectory: Trajectory) -> str | None:
         reason = source.division.fault(trajectory.env_id) or self.filters.fault(trajectory)
-        return self.fault(trajectory) if reason is None and self.filters.compares else reason
+        return self.fault(source, trajectory) if reason is None and self.filters.compares else reason
 
     def _again(self, number: int, source: RunSource) -> Iterator[Trajectory]:
         # What came since all were looked at is left to the next export.

@@ -203,7 +203,11 @@ def _require_fit(chosen: SftFormat, out: Path, parquet: bool) -> None:
 
 def _rows(sources: Sequence[RunSource], filters: SftFilters, rendering: Rendering, tally: _Tally) -> Iterator[Row]:
     number_of = {id(source): number for number, source in enumerate(sources)}
-    for source, trajectory, reason in Selection(sources, filters, rendering.fault).episodes():
+
+    def fault(source: RunSource, trajectory: Trajectory) -> str | None:
+        return rendering.fault(trajectory, source.dialect(trajectory))
+
+    for source, trajectory, reason in Selection(sources, filters, fault).episodes():
         number = number_of[id(source)]
         tally.there[number] += 1
         tally.ended[number] += trajectory.stop not in UNFINISHED
@@ -211,7 +215,7 @@ def _rows(sources: Sequence[RunSource], filters: SftFilters, rendering: Renderin
             tally.dropped[reason] += 1
             continue
         try:
-            rows, too_long = rendering.rows(trajectory)
+            rows, too_long = rendering.rows(trajectory, source.dialect(trajectory))
         except Unfit as unfit:
             tally.dropped[str(unfit)] += 1
             if unfit.detail is not None:

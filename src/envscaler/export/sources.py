@@ -9,14 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
+from envscaler.agents.dialects import DialectName, TextDialect, dialect_of
 from envscaler.errors import UsageError
 from envscaler.rollout.report import RunRecord
+from envscaler.rollout.settings import RolloutSettings
 from envscaler.rollout.standing import Standing
 from envscaler.state import digest
 from envscaler.store import LibraryStore, RunStore, splits_of
 from envscaler.store.grounds import is_library
 from envscaler.store.splits import TRAIN
+from envscaler.trajectory import Trajectory
 
 HELD_OUT = "test"
 """The split that `hold_out` makes beside `train`."""
@@ -89,6 +93,19 @@ class RunSource:
         """Whether the run is there in full."""
         return Standing.of(self.run)
 
+    def dialect(self, trajectory: Trajectory) -> TextDialect | None:
+        """In which text dialect an episode was played, as its run says; None where calls were no text.
+
+        Raises:
+            UsageError: if this version does not know the dialect.
+        """
+        if trajectory.dialect in (None, "native"):
+            return None
+        settings = self.record.settings if self.record is not None else RolloutSettings()
+        return dialect_of(
+            cast(DialectName, trajectory.dialect), parallel=settings.parallel_calls, reasoning=settings.reasoning
+        )
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What whoever exports has to know."""
@@ -120,9 +137,7 @@ def hold_out(library: LibraryStore, ratio: float, seed: int) -> tuple[str, ...]:
             return ()
         env_ids = [env_id for env_id in library.env_ids() if any(True for _ in library.scenarios(env_id, _silent))]
         if len(env_ids) < 2:
-            raise UsageError(
-                f"{library.path} has {len(env_ids)} environments with scenarios; two at least can be split"
-            )
+            raise UsageError(f"{library.path} has fewer than two environments with scenarios, and cannot be split")
         number = min(max(1, round(ratio * len(env_ids))), len(env_ids) - 1)
         drawn = sorted(sorted(env_ids, key=lambda env_id: digest([seed, env_id]))[:number])
         library.write_splits({TRAIN: sorted(set(env_ids) - set(drawn)), HELD_OUT: drawn})

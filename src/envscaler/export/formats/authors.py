@@ -48,5 +48,6 @@ RELEASED = SftFormat(
         "steps": "int64",
     },
     cut=False,
+    structured=True,
     as_list=True,
 )

@@ -51,6 +51,8 @@ class SftFormat:
     splitting: Splitting = "whole"
     cut: bool = True
     """Whether the trainer renders the row with the model's template, so that samples can be cut by that."""
+    structured: bool = False
+    """Whether calls stand as calls also where they were played as text."""
     parquet_only: bool = False
     """Whether the trainer reads nothing else."""
     as_list: bool = False

@@ -1,0 +1,130 @@
+"""Samples that a template cuts, how each format leaves turns out of the loss, and lengths."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from export.episodes import PLAIN, TALK, trajectory, turn
+
+from envscaler.errors import UsageError
+from envscaler.export import SFT_FORMATS
+from envscaler.export.formats import Unfit
+from envscaler.export.rendering import Rendering
+from envscaler.export.templates import ChatTemplate
+from envscaler.trajectory import Trajectory
+
+FORGETFUL = ChatTemplate(
+    "{%- set ns = namespace(last=-1) -%}"
+    "{%- for m in messages -%}{%- if m.role == 'user' -%}{%- set ns.last = loop.index0 -%}{%- endif -%}{%- endfor -%}"
+    "{%- for t in tools or [] -%}{{ t | tojson }}{%- endfor -%}"
+    "{%- for m in messages -%}<{{ m.role }}>"
+    "{%- if m.reasoning_content and loop.index0 > ns.last -%}[{{ m.reasoning_content }}]{%- endif -%}"
+    "{{ m.content }}{%- for c in m.tool_calls or [] -%}{{ c.function | tojson }}{%- endfor -%}</>"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}<assistant>{%- endif -%}",
+    name="forgetful",
+)
+"""Drops reasoning before the last message of the user, as Qwen 3 does."""
+
+
+def rows_of(name: str, played: Trajectory, **settings: Any) -> list[dict[str, Any]]:
+    rendered, _ = Rendering(SFT_FORMATS[name], FORGETFUL, **settings).rows(played)
+    return [part.row for part in rendered]
+
+
+def test_a_conversation_is_one_sample_for_each_message_of_the_user() -> None:
+    rows = rows_of("trl-prompt-completion", trajectory(steps=TALK))
+    assert [len(row["prompt"]) for row in rows] == [2, 6]
+    assert [[part["role"] for part in row["completion"]] for row in rows] == [["assistant", "tool", "assistant"]] * 2
+
+
+def test_rows_with_a_template_teach_each_turn_once_on_the_prompt_that_is_served() -> None:
+    played = trajectory(steps=TALK)
+    whole = list(rows_of("trl-prompt-completion", played)[-1]["prompt"])
+    whole += rows_of("trl-prompt-completion", played)[-1]["completion"]
+    taught: list[int] = []
+    for row in rows_of("trl-prompt-completion", played):
+        messages, tools = row["prompt"] + row["completion"], row["tools"]
+        text = FORGETFUL.render(messages, tools)
+        for index in range(len(row["prompt"]), len(messages)):
+            if messages[index]["role"] == "assistant":
+                taught.append(index)
+                assert text.startswith(FORGETFUL.render(whole[:index], tools, add_generation_prompt=True))
+    assert taught == [2, 4, 6, 8]
+
+
+def test_an_episode_without_a_second_message_of_the_user_is_one_row_in_every_format_that_can_be_cut() -> None:
+    for name, entry in SFT_FORMATS.items():
+        if entry.cut:
+            assert len(rows_of(name, trajectory(steps=PLAIN))) == 1
+
+
+def test_swift_and_axolotl_mark_the_turns_that_another_row_teaches() -> None:
+    (first, second) = rows_of("swift", trajectory(steps=TALK))
+    assert all("loss" not in part for part in first["messages"])
+    losses = [(part["role"], part["loss"]) for part in second["messages"] if "loss" in part]
+    assert losses == [
+        *(("assistant", False), ("tool_call", False), ("assistant", False)),
+        *(("assistant", True), ("tool_call", True), ("assistant", True)),
+    ]
+    (first, second) = rows_of("axolotl", trajectory(steps=TALK))
+    assert all("training" not in part for part in first["messages"])
+    assert [part["training"] for part in second["messages"] if part["role"] == "assistant"] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("name", ["trl", "llamafactory-sharegpt"])
+def test_a_format_that_cannot_mark_turns_refuses_the_conversation(name: str) -> None:
+    with pytest.raises(Unfit, match="not learned"):
+        rows_of(name, trajectory(steps=TALK))
+
+
+@pytest.mark.parametrize("name", ["llamafactory-alpaca", "verl", "released"])
+def test_a_format_that_writes_calls_itself_takes_no_template(name: str) -> None:
+    with pytest.raises(UsageError, match="--template"):
+        Rendering(SFT_FORMATS[name], FORGETFUL)
+
+
+def test_a_template_that_refuses_an_episode_drops_it_with_one_reason_and_keeps_the_detail() -> None:
+    refusing = ChatTemplate("{{ raise_exception('no tools here') if tools }}", name="refusing")
+    with pytest.raises(Unfit) as caught:
+        Rendering(SFT_FORMATS["trl"], refusing).rows(trajectory())
+    assert str(caught.value) == "the template does not take it"
+    assert "no tools here" in (caught.value.detail or "")
+
+
+def test_tokens_are_counted_where_a_tokenizer_is_given_and_estimated_else() -> None:
+    def encode(text: str) -> list[int]:
+        return [ord(character) for character in text]
+
+    played = trajectory(steps=(turn(told="abcd", says="efgh"),), tools=(), system_prompt="12345678")
+    (estimated,) = Rendering(SFT_FORMATS["trl"]).rows(played)[0]
+    assert estimated.characters == len("system12345678userabcdassistantefgh")
+    assert estimated.tokens == -(-estimated.characters // 4)
+    (counted,) = Rendering(SFT_FORMATS["trl"], FORGETFUL, encode).rows(played)[0]
+    assert counted.tokens == len("<system>12345678</><user>abcd</><assistant>efgh</>")
+    assert [
+        Rendering(SFT_FORMATS["trl"], template, tokenizer).counting
+        for template, tokenizer in ((None, None), (None, encode), (FORGETFUL, encode))
+    ] == ["estimated: characters / 4", "counted, without what a template adds", "counted"]
+
+
+def test_rows_that_are_too_long_go_and_an_episode_of_which_none_is_left_goes_with_the_reason() -> None:
+    played = trajectory(steps=TALK, tools=())
+    lengths = [part.tokens for part in Rendering(SFT_FORMATS["trl-prompt-completion"]).rows(played)[0]]
+    assert lengths == sorted(lengths)
+    kept, gone = Rendering(SFT_FORMATS["trl-prompt-completion"], max_tokens=lengths[1]).rows(played)
+    assert (len(kept), gone) == (2, 2)
+    with pytest.raises(Unfit, match=r"more than 1 tokens \(estimated: characters / 4\)"):
+        Rendering(SFT_FORMATS["trl-prompt-completion"], max_tokens=1).rows(played)
+
+
+def test_nested_schemas_of_tools_count_as_the_json_that_they_are() -> None:
+    (part,) = Rendering(SFT_FORMATS["trl"]).rows(trajectory())[0]
+    assert part.characters > len(json.dumps([tool.to_openai()["function"] for tool in trajectory().tools]))
