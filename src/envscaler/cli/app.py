@@ -26,6 +26,7 @@ export_app = typer.Typer(
     no_args_is_help=True,
 )
 import_app = typer.Typer(name="import", help="Make a library from what others published.", no_args_is_help=True)
+run_app = typer.Typer(name="run", help="Make one run of several.", no_args_is_help=True)
 
 
 def _print_version(wanted: bool) -> None:
@@ -46,12 +47,14 @@ def _root(
 
 
 # Registered here, below `app`, in the order in which a user meets them.
-from envscaler.cli import build, doctor, explain, export, play, released, run, scores, show, stats, trust  # noqa: E402
+from envscaler.cli import build, doctor, explain, export, play, released, run, runs, scores, show, stats, trust  # noqa: E402
 
 build.register(app)
 run.register(app)
 export.register(export_app)
 released.register(app, import_app, export_app)
+runs.register(run_app)
+app.add_typer(run_app, rich_help_panel="Use")
 app.add_typer(export_app, rich_help_panel="Use")
 app.add_typer(import_app, rich_help_panel="Make")
 trust.register(app)

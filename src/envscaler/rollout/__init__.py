@@ -2,6 +2,7 @@
 
 from envscaler.rollout.comparison import Comparison, compare
 from envscaler.rollout.floors import Floor, floors_of, levels_of
+from envscaler.rollout.merging import MergeReport, merge_runs
 from envscaler.rollout.play import Episode, play, play_episode
 from envscaler.rollout.replay import run_replay
 from envscaler.rollout.replay_report import Explanation, ReplayedEpisode, ReplayReport, ReplaySummary
@@ -21,6 +22,7 @@ __all__ = [
     "Floor",
     "Identity",
     "Mean",
+    "MergeReport",
     "Opening",
     "ReplayReport",
     "ReplaySummary",
@@ -38,6 +40,7 @@ __all__ = [
     "compare",
     "floors_of",
     "levels_of",
+    "merge_runs",
     "open_run",
     "play",
     "play_episode",
