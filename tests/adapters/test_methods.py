@@ -55,7 +55,7 @@ def test_docstring_has_one_line_for_each_parameter_and_no_other_sections() -> No
     assert head.startswith("Do many things.\n\nArgs many.\nReturns all of it")
     assert len(lines.splitlines()) == 11
     assert "Returns:" not in docstring
-    assert "    limit: the limit Default: 3" in lines.splitlines()
+    assert "    limit: The limit. Default: 3." in lines.splitlines()
 
 
 def test_schema_that_hints_cannot_say_stands_in_the_description() -> None:

@@ -14,7 +14,7 @@ import pytest
 from adapters.desk import DESKS, MEMBERS, lend, solution_calls, write_library
 
 from envscaler.adapters.trl import PooledEnvironment, environment_factories
-from envscaler.agents import system_prompt
+from envscaler.agents import SystemPrompts
 from envscaler.env import Library
 from envscaler.errors import SandboxError, UsageError
 from envscaler.store import LibraryStore
@@ -100,7 +100,7 @@ def test_after_the_reward_the_episode_is_over_and_its_reward_stays(desk: Any) ->
 def test_reset_gives_what_the_prompt_lacks(desk: Any) -> None:
     system = {"role": "system", "content": "Be brief."}
     task = "Lend Emma to Ann."
-    told = system_prompt(library_of(desk).skeleton("lending-desk").doc, "non-conversation")
+    told = SystemPrompts().text(library_of(desk).skeleton("lending-desk"), "non-conversation")
     whole = [system, {"role": "user", "content": task}]
     assert desk.reset(scenario_id=FIRST, prompt=whole) is None
     assert desk.reset(scenario_id=FIRST, prompt=[{"role": "user", "content": [{"type": "text", "text": task}]}]) is None
@@ -115,6 +115,10 @@ def test_reset_gives_what_the_prompt_lacks(desk: Any) -> None:
         ({}, "names no scenario"),
         ({"scenario_id": "lending-desk-s999"}, "has no scenario"),
         ({"scenario_id": FIRST, "environment": "other-desk"}, "is of environment other-desk"),
+        ({"scenario_id": FIRST, "env_id": "other-desk"}, "is of environment other-desk"),
+        ({"scenario_id": FIRST, "mode": "conversation"}, "nobody who would play the user"),
+        ({"scenario_id": FIRST, "scenario_digest": "0"}, "export the rows again"),
+        ({"scenario_id": FIRST, "env_digest": "0"}, "export the rows again"),
     ],
 )
 def test_row_that_names_no_scenario_of_the_environment_is_refused(desk: Any, row: dict[str, Any], reason: str) -> None:

@@ -100,14 +100,18 @@ def _docstring(tool: ToolSpec, schemas: Mapping[str, JsonSchema]) -> str:
 
 def _description(name: str, schema: JsonSchema) -> str:
     """One line: where sections and parameters begin is found by line."""
-    parts = [str(schema.get("description") or "").strip() or f"the {name.replace('_', ' ').strip()}"]
+    text = str(schema.get("description") or "").strip() or f"The {name.replace('_', ' ').strip()}."
     if schema.get("default") is not None:
-        parts.append(f"Default: {json.dumps(schema['default'], ensure_ascii=False)}")
+        text = f"{_ended(text)} Default: {json.dumps(schema['default'], ensure_ascii=False)}."
     if unsaid(schema):
         rest = {key: part for key, part in schema.items() if key not in ("description", "default")}
-        parts.append(f"JSON Schema: {json.dumps(rest, ensure_ascii=False)}")
-    text = _SECTION.sub(r"\1", " ".join(" ".join(parts).split()))
+        text = f"{_ended(text)} JSON Schema: {json.dumps(rest, ensure_ascii=False)}"
+    text = _SECTION.sub(r"\1", " ".join(text.split()))
     return f"{text}." if _CHOICES.search(text) else text
+
+
+def _ended(text: str) -> str:
+    return text if text[-1] in ".!?:;。！？" else f"{text}."
 
 
 def _mapping(schema: object) -> JsonSchema:

@@ -159,7 +159,7 @@ class TextEnv:
         prompt = SystemPrompts().text(env.skeleton, "non-conversation")
         task = env.scenario.task
         self._messages = [{"role": "system", "content": prompt}, {"role": "user", "content": task}]
-        info: dict[str, Any] = {**known, "system_prompt": prompt, "task": task}
+        info: dict[str, Any] = {**known, **self.env_info, "system_prompt": prompt, "task": task}
         if self._form == "messages":
             return list(self._messages), info
         return f"{self._dialect.system_text(prompt, env.tools)}\n\n{task}", info

@@ -24,12 +24,14 @@ from envscaler.errors import SandboxError, UsageError, exception_text, require_o
 from envscaler.sandbox import Isolation
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import JsonValue, State
-from envscaler.trajectory import RewardMode, Verdict
+from envscaler.trajectory import Mode, RewardMode, Verdict
 
 log = logging.getLogger(__name__)
 
 SCENARIO_COLUMN = "scenario_id"
 """The column of a row that names its scenario, by id or by index."""
+
+_MODE: Mode = "non-conversation"
 
 _classes: dict[EnvironmentFactory, type[PooledEnvironment]] = {}
 _making = threading.Lock()
@@ -120,14 +122,16 @@ class PooledEnvironment:
         """Begin the episode of a row; what its prompt lacks is given back, and put behind it by TRL.
 
         Raises:
-            UsageError: if the row names no scenario of this environment.
+            UsageError: if the row names no scenario of this environment, or another version of it.
             SandboxError: if the machinery fails twice in a row: there is no episode to lose yet.
         """
         self._leave()
         factory = self._factory
-        env_id = row.get("environment", factory.env_id)
-        if env_id != factory.env_id:
-            raise UsageError(f"the row is of environment {env_id}, not of {factory.env_id}")
+        for column in ("environment", "env_id"):
+            if row.get(column, factory.env_id) != factory.env_id:
+                raise UsageError(f"the row is of environment {row[column]}, not of {factory.env_id}")
+        if row.get("mode", _MODE) != _MODE:
+            raise UsageError(f"the row is of mode {row['mode']}: TRL has nobody who would play the user")
         which = row.get(SCENARIO_COLUMN)
         if which is None:
             raise UsageError(
@@ -136,6 +140,7 @@ class PooledEnvironment:
             )
         library = factory.source.open()
         env = library.make(factory.env_id, scenario=which, reward=factory.reward, coerce=factory.coerce)
+        _require_pinned(row, env)
         try:
             env.reset()
         except SandboxError as error:
@@ -201,6 +206,20 @@ class PooledEnvironment:
         return self._env
 
 
+def _require_pinned(row: dict[str, Any], env: ToolEnv) -> None:
+    """
+    Raises:
+        UsageError: if a row tells digests, and they are not those of what is there now.
+    """
+    now = {"env_digest": env.skeleton.digest, "scenario_digest": env.scenario.digest}
+    for column, digest in now.items():
+        if row.get(column, digest) != digest:
+            raise UsageError(
+                f"scenario {env.scenario.id} is another one than the row was written for ({column} differs); "
+                "export the rows again"
+            )
+
+
 def _lacking(prompt: Any, env: ToolEnv) -> str | None:
     """What an episode's prompt lacks: nothing, the task, or the task and the system prompt."""
     messages = prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt or ""}]
@@ -211,7 +230,7 @@ def _lacking(prompt: Any, env: ToolEnv) -> str | None:
     if any(message.get("role") == "system" for message in messages):
         parts = [task]
     else:
-        parts = [SystemPrompts().text(env.skeleton, "non-conversation"), task]
+        parts = [SystemPrompts().text(env.skeleton, _MODE), task]
     behind = _text(messages[-1].get("content")) if messages else ""
     return "\n\n".join(["", *parts] if behind else parts)
 
