@@ -66,6 +66,9 @@ class ToolMessage(Record):
     """True when the call was not carried out or raised; a tool's own failure result is no error."""
     arguments: dict[str, JsonValue] | None = None
     """What the program was given in place of the arguments of the call, where they were coerced."""
+    fault: str | None = None
+    """Why the tool gave no result, as the sandbox names it (`raised`, `timeout` …); None when it gave one, or was not
+    called."""
 
 
 Message = Annotated[SystemMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
@@ -85,10 +88,16 @@ def all_as_carried_out(message: AssistantMessage, observations: Sequence[ToolMes
     return message.model_copy(update={"tool_calls": calls})
 
 
-def to_openai(message: Message) -> dict[str, Any]:
-    """The message as OpenAI's chat completions API takes it; arguments become a JSON string, as there."""
+def to_openai(message: Message, *, reasoning: bool = False) -> dict[str, Any]:
+    """The message as OpenAI's chat completions API takes it; arguments become a JSON string, as there.
+
+    Args:
+        reasoning: send reasoning too, as `reasoning_content`, which is what servers with chat templates read.
+    """
     if isinstance(message, AssistantMessage):
         out: dict[str, Any] = {"role": "assistant", "content": message.content}
+        if reasoning and message.reasoning:
+            out["reasoning_content"] = message.reasoning
         if message.tool_calls:
             out["tool_calls"] = [
                 {

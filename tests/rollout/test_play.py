@@ -103,8 +103,14 @@ async def test_reply_cut_at_the_token_limit_is_not_carried_out(sandbox: Sandbox)
 
 
 @pytest.mark.anyio
-async def test_empty_reply_ends_the_episode_as_an_invalid_action(sandbox: Sandbox) -> None:
-    trajectory = await played(sandbox, calls(LEND), "  ")
+async def test_empty_reply_is_answered_and_three_in_a_row_end_the_episode(sandbox: Sandbox) -> None:
+    trajectory = await played(sandbox, "  ", calls(LEND), "", "", "")
+    assert [[slip.kind for slip in step.slips] for step in trajectory.steps] == [
+        ["empty_reply"],
+        [],
+        *[["empty_reply"]] * 3,
+    ]
+    assert all(seen.is_error for seen in trajectory.steps[0].observations)
     assert trajectory.stop == StopReason.INVALID_ACTION
     assert trajectory.error
     assert trajectory.reward() == 1.0

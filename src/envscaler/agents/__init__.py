@@ -1,6 +1,6 @@
 """Agents that play episodes, and the user that some of them talk to. Environments are not known here."""
 
-from envscaler.agents.agent import Agent, AgentKind, Briefing, Player
+from envscaler.agents.agent import Agent, AgentKind, AgentReply, Briefing, Player
 from envscaler.agents.model_agent import ModelAgent
 from envscaler.agents.oracle import OracleAgent, OracleStyle
 from envscaler.agents.plain_agents import NoopAgent, RandomAgent
@@ -12,6 +12,7 @@ __all__ = [
     "STOP_TOKEN",
     "Agent",
     "AgentKind",
+    "AgentReply",
     "Briefing",
     "ModelAgent",
     "NoopAgent",

@@ -13,7 +13,7 @@ from envscaler.llm.chat import Completion
 from envscaler.messages import Message
 from envscaler.scenario import Scenario
 from envscaler.skeleton import Entity, ToolSpec
-from envscaler.trajectory import Mode
+from envscaler.trajectory import Mode, Slip
 
 AgentKind = Literal["model", "oracle", "random", "noop"]
 
@@ -34,11 +34,26 @@ class Briefing:
     language: str = "en"
 
 
+class AgentReply(Completion):
+    """A completion as the dialect of its model was read."""
+
+    raw: str | None = None
+    """The reply as it was written, where calls or reasoning had to be read out of its text."""
+    slips: tuple[Slip, ...] = ()
+    """What was wrong with its form; `repaired` marks what the message has put right."""
+    fault: str | None = None
+    """Kind of the slip for which something in it cannot be carried out; such a call is `malformed`."""
+    form: str = ""
+    """How calls should have been written, in words for the model."""
+
+
 class Player(Protocol):
     """One agent in one episode."""
 
     async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
         """The agent's next message: tool calls, or a message to the user, which ends its turn.
+
+        An `AgentReply` says also what was wrong with it; of any other completion nothing was.
 
         Args:
             conversation: system prompt first, then everything that was said and seen.
@@ -61,6 +76,11 @@ class Agent(Protocol):
     @property
     def model(self) -> str | None:
         """Name of the model behind it; None when there is none."""
+        ...
+
+    @property
+    def dialect(self) -> str | None:
+        """How its calls are written; None: by the endpoint's own function calling, or there is no model."""
         ...
 
     def unplayable(self, scenario: Scenario) -> str | None:

@@ -23,6 +23,7 @@ class RandomAgent:
 
     kind: AgentKind = "random"
     model: str | None = None
+    dialect: str | None = None
 
     def __init__(self, calls: int = 10) -> None:
         """
@@ -63,6 +64,7 @@ class NoopAgent:
 
     kind: AgentKind = "noop"
     model: str | None = None
+    dialect: str | None = None
 
     def unplayable(self, scenario: Scenario) -> str | None:
         return None

@@ -28,6 +28,35 @@ class AgentName(StrEnum):
     NOOP = "noop"
 
 
+class DialectOption(StrEnum):
+    """How the model's calls are written."""
+
+    AUTO = "auto"
+    NATIVE = "native"
+    HERMES = "hermes"
+    QWEN35 = "qwen3.5"
+    LLAMA = "llama"
+    MISTRAL = "mistral"
+    REACT = "react"
+    SCHEMA = "schema"
+
+
+class OnSlipName(StrEnum):
+    """What is made of the model's replies whose form is wrong."""
+
+    REPAIR = "repair"
+    ERROR = "error"
+    STOP = "stop"
+
+
+class ReasoningName(StrEnum):
+    """Which reasoning the model is shown again."""
+
+    NONE = "none"
+    TURN = "turn"
+    ALL = "all"
+
+
 class OracleName(StrEnum):
     """How the oracle plays."""
 
@@ -93,6 +122,28 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--coerce", help='Take arguments in other types where nothing is lost: "3" for an integer.'),
         ] = False,
+        dialect: Annotated[
+            DialectOption,
+            typer.Option("--dialect", help="How the model's calls are written; auto asks the endpoint what it can."),
+        ] = DialectOption.AUTO,
+        on_slip: Annotated[
+            OnSlipName,
+            typer.Option(
+                "--on-slip",
+                help="Replies whose form is wrong: put right what is certain, answer with an error, or stop.",
+            ),
+        ] = OnSlipName.REPAIR,
+        parallel_calls: Annotated[
+            bool,
+            typer.Option("--parallel-calls/--single-calls", help="Carry out all calls of a reply, or the first only."),
+        ] = True,
+        reasoning: Annotated[
+            ReasoningName | None,
+            typer.Option(
+                "--reasoning",
+                help="Reasoning that the model is shown again: none, since the last user message, or all.",
+            ),
+        ] = None,
         oracle: Annotated[
             OracleName,
             typer.Option(
@@ -143,6 +194,10 @@ def register(app: typer.Typer) -> None:
             scenarios_per_env=per_env,
             out=out,
             coerce=coerce,
+            dialect=dialect.value,
+            on_slip=on_slip.value,
+            parallel_calls=parallel_calls,
+            reasoning=reasoning.value if reasoning is not None else None,
             oracle=oracle.value,
             user_slips=user_slips.value,
             system_prompt=system_prompt,

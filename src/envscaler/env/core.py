@@ -184,6 +184,7 @@ class EnvCore:
             tool_call_id=call.id or "",
             name=call.name,
             is_error=outcome.fault is not None,
+            fault=outcome.fault.kind if outcome.fault is not None else None,
             arguments=carried_out.arguments if carried_out.arguments is not call.arguments else None,
         )
 

@@ -33,7 +33,7 @@ def question_digest(request: ModelRequest) -> str:
     return digest(
         canonical(
             {
-                "messages": [to_openai(message) for message in request.messages],
+                "messages": [to_openai(message, reasoning=request.sends_reasoning) for message in request.messages],
                 "tools": [tool.to_openai() for tool in request.tools],
                 "schema": request.response_schema,
                 "sampling": request.sampling.model_dump(exclude_defaults=True),

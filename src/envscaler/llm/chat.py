@@ -33,6 +33,8 @@ class ModelRequest:
     response_schema: JsonSchema | None = None
     """Schema that a JSON reply must satisfy; None: free text."""
     sampling: Sampling = field(default_factory=Sampling)
+    sends_reasoning: bool = False
+    """Whether reasoning in `messages` is sent too."""
     sample: tuple[int, int] = (0, 0)
     """Sample index and attempt: part of the cache key, so that N samples stay N."""
 
@@ -41,6 +43,8 @@ class Completion(Record):
     """A model's answer."""
 
     message: AssistantMessage
+    text: str | None = None
+    """The content as it was written, where reasoning was taken out of it; None where it is that of the message."""
     finish_reason: FinishReason = "stop"
     usage: Usage = Usage()
     model: str

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from envscaler.errors import EndpointRejected, RequestFailed
@@ -56,6 +57,7 @@ class OpenAIModel:
         self._levels: dict[str, StructureLevel] = {}
         """Lower levels of single schemas that were refused, by digest."""
         self._max_tokens_key = "max_tokens"
+        self._takes_reasoning = True
 
     @property
     def name(self) -> str:
@@ -81,6 +83,8 @@ class OpenAIModel:
         sampling = combined(request.sampling, self._sampling)
         started = time.monotonic()
         while True:
+            if request.sends_reasoning and not self._takes_reasoning:
+                request = replace(request, sends_reasoning=False)
             level = self._level_for(request)
             body = request_body(
                 request,
@@ -136,6 +140,10 @@ class OpenAIModel:
         """Change how requests are made after a refusal; False when there is nothing to change."""
         if "max_tokens" in body and refusal.names("max_completion_tokens"):
             self._max_tokens_key = "max_completion_tokens"
+            return True
+        if request.sends_reasoning and refusal.names("reasoning"):
+            self._takes_reasoning = False
+            self._endpoint.stats.stepped_down["reasoning"] += 1
             return True
         if "response_format" in body and refusal.names(*_FORMAT_WORDS) and not refusal.names(*_LENGTH_WORDS):
             await self._step_down(request, level)

@@ -63,7 +63,7 @@ def request_body(
         level: how to ask for a reply that satisfies `request.response_schema`.
         extra: further fields, such as an endpoint's own options; those of the sampling win.
     """
-    messages = [to_openai(message) for message in request.messages]
+    messages = [to_openai(message, reasoning=request.sends_reasoning) for message in request.messages]
     body: dict[str, Any] = {"model": model, "messages": messages, **(extra or {})}
     for key in ("temperature", "top_p", "seed"):
         if (value := getattr(sampling, key)) is not None:
@@ -108,7 +108,7 @@ def completion_from(reply: JsonValue, *, model: str) -> Completion:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise Unreadable("a choice without a message")
-    content, reasoning = _texts(message)
+    content, reasoning, text = _texts(message)
     calls = _tool_calls(message.get("tool_calls"))
     finish = _FINISH.get(choice.get("finish_reason"), "unknown")
     if calls and finish in ("stop", "unknown"):
@@ -118,6 +118,7 @@ def completion_from(reply: JsonValue, *, model: str) -> Completion:
     answered_by = reply.get("model")
     return Completion(
         message=AssistantMessage(content=content, reasoning=reasoning, tool_calls=calls),
+        text=text,
         finish_reason=finish,
         usage=_usage(reply.get("usage")),
         model=answered_by if isinstance(answered_by, str) and answered_by else model,
@@ -147,8 +148,8 @@ def split_reasoning(text: str) -> tuple[str, str | None]:
     return text.strip(), "\n".join(thought.strip() for thought in thoughts if thought.strip()) or None
 
 
-def _texts(message: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Content and reasoning of a message, in any of the forms that servers use."""
+def _texts(message: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
+    """Content and reasoning of a message, in any of the forms that servers use, and the text that both stood in."""
     given = [message[key] for key in ("reasoning_content", "reasoning") if isinstance(message.get(key), str)]
     reasoning = [text for text in given[:1] if text.strip()]
     content = message.get("content")
@@ -158,10 +159,13 @@ def _texts(message: Mapping[str, Any]) -> tuple[str, str | None]:
         content = "".join(text for part in parts if part.get("type") != "thinking" for text in _strings(part))
     if not isinstance(content, str):
         content = ""
+    text = content
     content, thoughts = split_reasoning(content)
+    # Where servers have split already, what they left is the content.
+    together = _whole(text) if content != text and not reasoning else None
     if thoughts:
         reasoning.append(thoughts)
-    return _whole(content), _whole("\n".join(reasoning)) or None
+    return _whole(content), _whole("\n".join(reasoning)) or None, together
 
 
 def _strings(part: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAgent, SystemPrompts, UserSimulator
+from envscaler.agents.dialects import TextDialect, dialect_of, prompt_file_digest
 from envscaler.errors import UsageError
 from envscaler.llm.chat import ChatModel
 from envscaler.models import Faults
@@ -60,6 +61,8 @@ class Cast:
         digests = {}
         if "agent" in self.families or self._settings.system_prompt is not None:
             digests[f"agent.{self._settings.mode}"] = self.system_prompts.digest(self._settings.mode)
+        if "agent" in self.families and (tools := prompt_file_digest(self._dialect.name)) is not None:
+            digests[f"agent.tools.{self._dialect.name}"] = tools
         if "user" in self.families:
             digests[USER_TURN.name] = self._prompts.digest(USER_TURN)
         return digests
@@ -106,7 +109,13 @@ class Cast:
             return RandomAgent(self._settings.random_calls)
         if self._settings.agent == "noop":
             return NoopAgent()
-        return ModelAgent(self._chat("agent", replies))
+        return ModelAgent(self._chat("agent", replies), dialect=self._dialect)
+
+    @cached_property
+    def _dialect(self) -> TextDialect:
+        settings = self._settings
+        name = "native" if settings.dialect == "auto" else settings.dialect
+        return dialect_of(name, parallel=settings.parallel_calls, reasoning=settings.reasoning)
 
     def user(
         self, skeleton: EnvSkeleton, scenario: Scenario, sample: int, replies: EpisodeReplies | None

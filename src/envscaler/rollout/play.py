@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envscaler.agents import Agent, Player
+from envscaler.agents import Agent, AgentReply, Player
 from envscaler.errors import (
     BudgetExhausted,
     EndpointUnavailable,
@@ -19,9 +19,10 @@ from envscaler.errors import (
     exception_text,
 )
 from envscaler.llm.chat import Completion
-from envscaler.messages import AssistantMessage, Message, SystemMessage, UserMessage
+from envscaler.messages import Message, SystemMessage, ToolMessage, UserMessage
 from envscaler.roles.ask import use_of
 from envscaler.roles.role import AGENT_TURN
+from envscaler.rollout.slip_policy import CallPolicy
 from envscaler.rollout.world import Opening, Score, World
 from envscaler.skeleton import ModelUse
 from envscaler.trajectory import Sampling, Step, StopReason, Trajectory
@@ -37,23 +38,32 @@ class Episode:
     failure: EnvScalerError | None = None
 
 
-async def play(world: World, agent: Agent, *, step_limit: int, sampling: Sampling | None = None) -> Trajectory:
+async def play(
+    world: World, agent: Agent, *, step_limit: int, sampling: Sampling | None = None, policy: CallPolicy | None = None
+) -> Trajectory:
     """Play one episode and close the world.
 
     Args:
         step_limit: the agent's turns at most (paper: 30, in conversation 40); what was reached by then is judged.
         sampling: how the agent's model was asked to sample, for the record.
+        policy: what is made of replies whose form is wrong, and of several calls at once; None: the defaults.
 
     Raises:
         ProgramError: if the environment's program cannot be loaded.
         EndpointRejected: if the endpoint refuses the agent's model for good.
     """
-    return (await play_episode(world, agent, step_limit=step_limit, sampling=sampling)).trajectory
+    return (await play_episode(world, agent, step_limit=step_limit, sampling=sampling, policy=policy)).trajectory
 
 
-async def play_episode(world: World, agent: Agent, *, step_limit: int, sampling: Sampling | None = None) -> Episode:
-    """As `play`, also saying which failure ended the episode, if one did."""
-    course = _Course(world, agent.start(world.briefing), step_limit)
+async def play_episode(
+    world: World, agent: Agent, *, step_limit: int, sampling: Sampling | None = None, policy: CallPolicy | None = None
+) -> Episode:
+    """As `play`, also saying which failure ended the episode, if one did.
+
+    A call is handed to the world once. When the machinery fails in it, whether it was carried out is not known: the
+    episode ends there, and another attempt begins with a new session.
+    """
+    course = _Course(world, agent.start(world.briefing), step_limit, policy if policy is not None else CallPolicy())
     failure: EnvScalerError | None = None
     score = Score(verdict=None)
     try:
@@ -76,12 +86,18 @@ class _Course:
     world: World
     player: Player
     step_limit: int
+    policy: CallPolicy
     opening: Opening | None = None
     conversation: list[Message] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     use: ModelUse = field(default_factory=ModelUse)
     stop: StopReason = StopReason.STEP_LIMIT
     error: str | None = None
+    bad_replies: int = 0
+    """Replies in a row whose form was wrong and not put right."""
+    timeouts: int = 0
+    """Tool calls in a row that ran out of time."""
+    _ended: bool = False
 
     async def run(self) -> None:
         self.opening = await self.world.open()
@@ -93,13 +109,11 @@ class _Course:
             if completion is None:
                 return
             self.use = self.use + use_of(completion)
-            calls_made = await self._record(turn, told, completion)
+            answered = await self._record(turn, told, completion)
             told = None
-            fault = _unusable(completion)
-            if fault is not None:
-                self.stop, self.error = fault
+            if self._ended:
                 return
-            if calls_made:
+            if answered:
                 continue
             if len(self.steps) >= self.step_limit and self.world.briefing.mode == "conversation":
                 return
@@ -123,15 +137,31 @@ class _Course:
             return None
 
     async def _record(self, turn: int, told: UserMessage | None, completion: Completion) -> bool:
+        """Carry a reply out and write the step down.
+
+        Returns:
+            Whether something in it was answered, so that it is the agent's turn again.
+        """
         message = completion.message
+        reply = completion if isinstance(completion, AgentReply) else None
         self.conversation.append(message)
-        # Calls of a reply that was cut off are not carried out: what is missing of them is not known.
-        calls = message.tool_calls if _unusable(completion) is None else ()
-        observations = []
-        for call in calls:
-            observation = await self.world.call(call)
-            observations.append(observation)
-            self.conversation.append(observation)
+        observations: list[ToolMessage] = []
+        slips = reply.slips if reply is not None else ()
+        end = _unusable(completion)
+        if end is None:
+            ruling = self.policy.ruling(message, reply)
+            slips = ruling.slips
+            self.bad_replies = self.bad_replies + 1 if ruling.bad else 0
+            if ruling.stop is not None:
+                end = StopReason.INVALID_ACTION, ruling.stop
+            else:
+                # A call's refusal is known before, what a call does only after those before it.
+                for call, refusal in zip(message.tool_calls, ruling.refusals, strict=True):
+                    seen = await self.world.call(call) if refusal is None else refusal
+                    observations.append(seen)
+                    self.conversation.append(seen)
+                    self._count_timeout(seen)
+                end = self._limit_reached()
         self.steps.append(
             Step(
                 turn=turn,
@@ -139,20 +169,36 @@ class _Course:
                 assistant=message,
                 observations=tuple(observations),
                 state_digest=self.world.state_digest,
+                raw=reply.raw if reply is not None else None,
+                slips=slips,
                 usage=completion.usage,
                 latency_s=completion.latency_s,
             )
         )
-        return bool(calls)
+        if end is not None:
+            self._ended = True
+            self.stop, self.error = end
+        return bool(observations)
+
+    def _count_timeout(self, seen: ToolMessage) -> None:
+        self.timeouts = self.timeouts + 1 if seen.fault == "timeout" else 0
+
+    def _limit_reached(self) -> tuple[StopReason, str] | None:
+        if self.timeouts >= self.policy.timeout_limit:
+            return StopReason.ENVIRONMENT_TIMEOUT, f"{self.timeouts} tool calls in a row ran out of time"
+        if self.bad_replies >= self.policy.slip_limit:
+            return StopReason.INVALID_ACTION, f"{self.bad_replies} replies in a row that could not be carried out"
+        return None
 
 
 def _unusable(completion: Completion) -> tuple[StopReason, str] | None:
-    message: AssistantMessage = completion.message
+    """Why nothing of a reply is carried out, and the episode ends; None when that is not so."""
+    # Of a reply that was cut off, what is missing is not known.
     if completion.finish_reason == "length":
         return StopReason.TOKEN_LIMIT, "the reply was cut off at the token limit"
     if completion.finish_reason == "content_filter":
         return StopReason.INVALID_ACTION, "the endpoint's content filter withheld the reply"
-    if not message.tool_calls and not message.content.strip():
+    if not completion.message.tool_calls and not completion.message.content.strip():
         return StopReason.INVALID_ACTION, "the reply is empty: neither text nor a tool call"
     return None
 
@@ -184,6 +230,7 @@ def _trajectory(
         sample=briefing.sample,
         seed=identity.seed,
         sampling=sampling,
+        dialect=agent.dialect,
         system_prompt=course.opening.system_prompt if course.opening is not None else "",
         tools=world.tools(0),
         steps=tuple(course.steps),

@@ -30,6 +30,7 @@ from envscaler.rollout.scenario_world import ScenarioWorld
 from envscaler.rollout.scheduler import Scheduler
 from envscaler.rollout.scores import score_table
 from envscaler.rollout.settings import RolloutSettings, run_id
+from envscaler.rollout.speaking import with_dialect
 from envscaler.sandbox import IsolationReport, Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
@@ -69,6 +70,7 @@ async def run_rollout(
     """
     prompts = prompts if prompts is not None else Prompts()
     progress = progress if progress is not None else NullProgress()
+    settings = await with_dialect(library, settings, models)
     run = _Run(library, settings, Cast(settings, models, prompts), progress)
     run.store.require_usable()
     with run.store.writing():
@@ -234,7 +236,11 @@ class _Run:
             prompts=self.cast.system_prompts,
         )
         return await play_episode(
-            world, self.cast.agent(replies), step_limit=self.settings.turns, sampling=self.cast.sampling
+            world,
+            self.cast.agent(replies),
+            step_limit=self.settings.turns,
+            sampling=self.cast.sampling,
+            policy=self.settings.call_policy,
         )
 
     def _claim_folder(self) -> None:

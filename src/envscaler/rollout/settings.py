@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, PlainSerializer
 
 from envscaler.agents import AgentKind, OracleStyle, SlipPolicy
+from envscaler.agents.dialects import DialectName, Kept
 from envscaler.env import ObservationStyle
 from envscaler.record import Record
+from envscaler.rollout.slip_policy import CallPolicy, OnSlip
 from envscaler.sandbox import Isolation
 from envscaler.state import digest
 from envscaler.trajectory import Mode, Sampling
@@ -39,6 +41,14 @@ class RolloutSettings(Record):
     """Put arguments into the types that a tool asks for where nothing is lost (`"3"` for an integer)."""
     random_calls: int = Field(default=10, ge=1)
     """Calls at most of the random agent."""
+    dialect: DialectName | Literal["auto"] = "native"
+    """How the model's calls are written; `auto`: what its endpoint can do best, as `run.json` then says."""
+    on_slip: OnSlip = "repair"
+    """What is made of replies of the model whose form is wrong."""
+    parallel_calls: bool = True
+    """Carry out all calls of a reply; else the first only."""
+    reasoning: Kept | None = None
+    """Which reasoning of earlier replies the model is shown again; None: what suits the dialect."""
     oracle: OracleStyle = "plain"
     """Whether the oracle plays the recorded solution alone, or other ways to the same end too."""
     user_slips: SlipPolicy = "retry"
@@ -65,6 +75,11 @@ class RolloutSettings(Record):
         """The step limit in force."""
         return self.step_limit if self.step_limit is not None else STEP_LIMITS[self.mode]
 
+    @property
+    def call_policy(self) -> CallPolicy:
+        """What is made of the model's slips and of several calls at once."""
+        return CallPolicy(on_slip=self.on_slip, parallel=self.parallel_calls)
+
     def pins(self) -> dict[str, str | int | None]:
         """What has to be equal for two episodes to belong to one run."""
         return {
@@ -75,6 +90,10 @@ class RolloutSettings(Record):
             "observations": self.observations,
             "coerce": self.coerce,
             "random_calls": self.random_calls if self.agent == "random" else None,
+            "dialect": self.dialect if self.agent == "model" else None,
+            "on_slip": self.on_slip if self.agent == "model" else None,
+            "parallel_calls": self.parallel_calls if self.agent == "model" else None,
+            "reasoning": self.reasoning if self.agent == "model" else None,
             "oracle": self.oracle if self.agent == "oracle" else None,
             "user_slips": self.user_slips if self.mode == "conversation" else None,
         }
