@@ -58,9 +58,11 @@ def varied(scenario: Scenario, tools: Sequence[ToolSpec], entities: Sequence[Ent
         # Nothing is to be done, and nothing is: a look around would be the only call.
         return ()
     wished = rng.choice([(1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (1, _MISTAKES), (_LOOK_UPS, 1)])
-    looks, mistakes = min(wished[0], room), min(wished[1], max(0, room - wished[0]))
+    looks = _look_ups(moves, tools, scenario, entities, rng)[: min(wished[0], room)]
+    # Where there is nothing to look up a mistake has to make the difference.
+    mistakes = min(wished[1] if looks else max(1, wished[1]), room - len(looks))
     moves = list(_with_mistakes(moves, known, scenario, entities, rng, mistakes))
-    return tuple(_with_look_ups(moves, tools, scenario, entities, rng, looks))
+    return tuple(_placed(looks, moves, rng))
 
 
 def _bases(scenario: Scenario, known: Mapping[str, ToolSpec]) -> list[list[PlannedCall]]:
@@ -122,34 +124,33 @@ def _with_mistakes(
         yield Move(move.plan, mends=index in faulty)
 
 
-def _with_look_ups(
-    moves: Sequence[Move],
-    tools: Sequence[ToolSpec],
-    scenario: Scenario,
-    entities: Sequence[Entity],
-    rng: Random,
-    most: int,
-) -> Iterator[Move]:
+def _look_ups(
+    moves: Sequence[Move], tools: Sequence[ToolSpec], scenario: Scenario, entities: Sequence[Entity], rng: Random
+) -> list[Move]:
+    """Look-ups that the way does not have already, those that take a value from the task first."""
     made = [move.plan.call for move in moves]
-    telling: list[PlannedCall] = []
-    broad: list[PlannedCall] = []
+    telling: list[Move] = []
+    broad: list[Move] = []
     for look, told in told_look_ups(tools, scenario.initial_state, entities, scenario.task):
         if not any(_is_same(look.call, call) for call in made):
-            (telling if told else broad).append(look)
+            (telling if told else broad).append(Move(look))
     rng.shuffle(telling)
     rng.shuffle(broad)
-    looks = [Move(look) for look in (*telling, *broad)[:most]]
+    return [*telling, *broad]
+
+
+def _placed(looks: Sequence[Move], moves: Sequence[Move], rng: Random) -> Iterator[Move]:
+    """The look-ups before everything, or each somewhere on the way."""
     if rng.random() < 0.5:
         yield from (*looks, *moves)
         return
-    places = sorted(rng.randrange(len(moves)) for _ in looks)
+    waiting = sorted(((rng.randrange(len(moves)), look) for look in looks), key=lambda pair: pair[0])
     for index, move in enumerate(moves):
         # Nothing comes between a mistake and the call that mends it.
-        while places and places[0] <= index and not move.mends:
-            places.pop(0)
-            yield looks[len(looks) - len(places) - 1]
+        while waiting and waiting[0][0] <= index and not move.mends:
+            yield waiting.pop(0)[1]
         yield move
-    yield from looks[len(looks) - len(places) :] if places else ()
+    yield from (look for _, look in waiting)
 
 
 def _is_same(one: SolutionCall, other: SolutionCall) -> bool:

@@ -72,6 +72,8 @@ def told_look_ups(
         for _, values in zip(range(_FORMS), product(*told.values()), strict=False):
             arguments = dict(zip(told, values, strict=True))
             found.append((PlannedCall(SolutionCall(name=tool.name, arguments=arguments)), bool(arguments)))
+        if told and not tool.parameters.get("required"):
+            found.append((PlannedCall(SolutionCall(name=tool.name)), False))
     return found
 
 
