@@ -128,8 +128,18 @@ class Calibration(Record):
     """How often a model solved the scenario."""
 
     model: str
-    samples: int
+    samples: int = Field(ge=1)
+    """Episodes that were judged."""
     solved: int
+    reward: float | None = None
+    """Mean reward of the mode `fraction`; None: not known."""
+    settings: str | None = None
+    """Id of the run that was played, which tells models and settings apart; None: not known."""
+
+    @property
+    def pass_rate(self) -> float:
+        """Share of the episodes that were solved."""
+        return self.solved / self.samples
 
 
 class Scenario(Record):

@@ -25,6 +25,7 @@ export_app = typer.Typer(
     help="Write the rows that trainers read from the trajectories of a run, or a library in the authors' format.",
     no_args_is_help=True,
 )
+library_app = typer.Typer(name="library", help="Merge, filter, split and count libraries.", no_args_is_help=True)
 import_app = typer.Typer(name="import", help="Make a library from what others published.", no_args_is_help=True)
 run_app = typer.Typer(name="run", help="Make one run of several.", no_args_is_help=True)
 
@@ -47,7 +48,7 @@ def _root(
 
 
 # Registered here, below `app`, in the order in which a user meets them.
-from envscaler.cli import build, doctor, explain, export, play, released, run, runs, scores, show, stats, trust  # noqa: E402
+from envscaler.cli import build, doctor, explain, export, library, play, released, run, runs, scores, show, stats, trust  # noqa: E402
 
 build.register(app)
 run.register(app)
@@ -61,6 +62,8 @@ trust.register(app)
 show.register(app)
 explain.register(app)
 scores.register(app)
-stats.register(app)
+stats.register(app, library_app)
+library.register(library_app)
+app.add_typer(library_app, rich_help_panel="Make")
 play.register(app)
 doctor.register(app)

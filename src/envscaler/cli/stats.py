@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 _KINDS = (".md", ".html")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the tree."""
+def register(app: typer.Typer, library_app: typer.Typer) -> None:
+    """Add the command to the tree, under its two names."""
 
+    @command(library_app, "stats", panel="Library")
     @command(app, "stats", panel="Look")
     def stats(
         library: Annotated[Path, typer.Argument(metavar="LIBRARY", help="What is counted.")],
