@@ -150,9 +150,9 @@ async def test_calls_of_one_episode_have_ids_of_their_own(sandbox: Sandbox) -> N
 @pytest.mark.parametrize(
     ("language", "said"),
     [
-        ("en", "Done: lend book (Ann). I changed nothing else."),
-        ("zh", "已办理：lend_book of the desk（Ann）。其他内容没有改动。"),
-        ("de", "Done: lend book (Ann). I changed nothing else."),
+        ("en", "Done: lend book (Emma, Ann). I changed nothing else."),
+        ("zh", "已办理：lend_book of the desk（Emma、Ann）。其他内容没有改动。"),
+        ("de", "Done: lend book (Emma, Ann). I changed nothing else."),
     ],
 )
 async def test_last_message_says_what_was_done_in_the_language_of_the_task(language: str, said: str) -> None:
@@ -173,7 +173,7 @@ async def test_what_was_refused_is_not_said_to_be_done(content: str) -> None:
     for observation in ("{}", content):
         conversation += answered(await player.act(conversation, ENVIRONMENT.tools), observation)
     final = (await player.act(conversation, ENVIRONMENT.tools)).message.content
-    assert final == "Not possible: lend book (Ann). I changed nothing else."
+    assert final == "Not possible: lend book (Emma, Ann). I changed nothing else."
 
 
 @pytest.mark.anyio

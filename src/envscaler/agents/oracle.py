@@ -84,11 +84,18 @@ class _OraclePlayer:
     def _report(self, seen: Sequence[ToolMessage], tools: Sequence[ToolSpec]) -> str:
         known = {tool.name: tool for tool in tools}
         deeds = []
+        sought = {
+            move.plan.number: move.plan.call.arguments
+            for move in self._moves or ()
+            if move.plan.number is not None and (tool := known.get(move.plan.call.name)) and tool.effect == "query"
+        }
         for move, message in zip(self._moves or (), seen, strict=False):
             tool = known.get(message.name)
             if tool is not None and tool.effect == "update" and move.wrong is None:
                 worked = not message.is_error and succeeded(message.content)
-                deeds.append(Deed(tool, move.plan.call.arguments, worked))
+                call = move.plan.call
+                sources = (sought[binding.call] for binding in call.bindings.values() if binding.call in sought)
+                deeds.append(Deed(tool, (*sources, call.arguments), worked))
         return report(deeds, self._scenario.task, self._briefing.language)
 
 

@@ -19,7 +19,8 @@ class Deed:
     """A call of a tool that changes something."""
 
     tool: ToolSpec
-    arguments: dict[str, JsonValue]
+    told: tuple[dict[str, JsonValue], ...]
+    """Its arguments, and before them those of the look-ups that it takes values from."""
     succeeded: bool
 
 
@@ -120,7 +121,8 @@ def _told(deeds: Sequence[Deed], task: str, language: str, words: _Words) -> str
     values = dict.fromkeys(
         value
         for deed in deeds
-        for _, value in leaves(deed.arguments)
+        for arguments in deed.told
+        for _, value in leaves(arguments)
         if isinstance(value, str) and len(value) >= 2 and value.casefold() in task.casefold()
     )
     notes = [words.times.format(count=len(deeds))] if len(deeds) > 1 else []
