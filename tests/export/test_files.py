@@ -13,7 +13,7 @@ from export.episodes import NESTED, PARALLEL, stored, trajectory, turn
 
 from envscaler.errors import UsageError
 from envscaler.export import SFT_FORMATS, export_sft
-from envscaler.export.files import write_rows
+from envscaler.export.files import Written, write_rows
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra")
 
@@ -71,7 +71,7 @@ def test_half_a_character_does_not_end_an_export(tmp_path: Path) -> None:
 
 def test_many_rows_are_written_in_groups_and_all_come_back(tmp_path: Path) -> None:
     rows = [{"number": number, "text": str(number)} for number in range(1000)]
-    write_rows(tmp_path / "rows.parquet", iter(rows), {"number": "int64", "text": "string"})
+    write_rows(tmp_path / "rows.parquet", map(Written.of, rows), {"number": "int64", "text": "string"})
     file = pq.ParquetFile(tmp_path / "rows.parquet")
     assert file.num_row_groups > 1
     assert file.read().to_pylist() == rows
@@ -86,8 +86,8 @@ def test_no_rows_are_a_file_without_rows(tmp_path: Path) -> None:
 
 def test_a_list_is_lines_where_the_name_says_lines(tmp_path: Path) -> None:
     rows = [{"a": 1}, {"a": 2}]
-    write_rows(tmp_path / "rows.json", rows, {}, as_list=True)
-    write_rows(tmp_path / "rows.jsonl", rows, {}, as_list=True)
+    write_rows(tmp_path / "rows.json", map(Written.of, rows), {}, as_list=True)
+    write_rows(tmp_path / "rows.jsonl", map(Written.of, rows), {}, as_list=True)
     assert json.loads((tmp_path / "rows.json").read_text()) == rows
     assert [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == rows
 

@@ -105,14 +105,14 @@ def test_tokens_are_counted_where_a_tokenizer_is_given_and_estimated_else() -> N
 
     played = trajectory(steps=(turn(told="abcd", says="efgh"),), tools=(), system_prompt="12345678")
     (estimated,) = Rendering(SFT_FORMATS["trl"]).rows(played)[0]
-    assert estimated.characters == len("system12345678userabcdassistantefgh")
+    assert estimated.characters == len(json.dumps(estimated.row)) + 1
     assert estimated.tokens == -(-estimated.characters // 4)
     (counted,) = Rendering(SFT_FORMATS["trl"], FORGETFUL, encode).rows(played)[0]
     assert counted.tokens == len("<system>12345678</><user>abcd</><assistant>efgh</>")
     assert [
         Rendering(SFT_FORMATS["trl"], template, tokenizer).counting
         for template, tokenizer in ((None, None), (None, encode), (FORGETFUL, encode))
-    ] == ["estimated: characters / 4", "counted, without what a template adds", "counted"]
+    ] == ["estimated: characters / 4", "counted over the JSON text of the row", "counted"]
 
 
 def test_rows_that_are_too_long_go_and_an_episode_of_which_none_is_left_goes_with_the_reason() -> None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envscaler.errors import UsageError
 from envscaler.export.messages import Row
@@ -33,7 +33,19 @@ def is_parquet(path: Path) -> bool:
     return path.suffix == ".parquet"
 
 
-def write_rows(path: Path, rows: Iterable[Row], columns: Mapping[str, Column], *, as_list: bool = False) -> None:
+class Written(NamedTuple):
+    """A row with its JSON text, which is also what its length is measured by, so that it is made only once."""
+
+    row: Row
+    line: str
+
+    @classmethod
+    def of(cls, row: Row) -> Written:
+        """The row with its text."""
+        return cls(row, json_line(row))
+
+
+def write_rows(path: Path, rows: Iterable[Written], columns: Mapping[str, Column], *, as_list: bool = False) -> None:
     """Write rows to a file; its name decides whether it is Parquet.
 
     Args:
@@ -45,11 +57,11 @@ def write_rows(path: Path, rows: Iterable[Row], columns: Mapping[str, Column], *
     """
     if is_parquet(path):
         require_parquet()
-        write_atomic(path, _parquet(rows, columns))
+        write_atomic(path, _parquet((row.row for row in rows), columns))
     elif as_list and path.suffix != ".jsonl":
         write_atomic(path, _list(rows))
     else:
-        write_atomic(path, (utf8(json_line(row)) for row in rows))
+        write_atomic(path, (utf8(row.line) for row in rows))
 
 
 def require_parquet() -> None:
@@ -63,17 +75,17 @@ def require_parquet() -> None:
         raise UsageError("Parquet needs the package pyarrow: pip install 'envscaler[parquet]'") from error
 
 
-def read_back(path: Path) -> Iterator[Row]:
+def read_back(path: Path) -> Iterator[Written]:
     """The rows of a JSONL file that `write_rows` wrote, streamed."""
     with path.open(encoding="utf-8") as file:
         for line in file:
-            yield json.loads(line)
+            yield Written(json.loads(line), line)
 
 
-def _list(rows: Iterable[Row]) -> Iterator[bytes]:
+def _list(rows: Iterable[Written]) -> Iterator[bytes]:
     yield b"["
     for index, row in enumerate(rows):
-        yield utf8(f"{',' if index else ''}\n{json_line(row).rstrip()}")
+        yield utf8(f"{',' if index else ''}\n{row.line.rstrip()}")
     yield b"\n]\n"
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 from envscaler.agents.dialects import TextDialect
 from envscaler.errors import TemplateError, UsageError
+from envscaler.export.files import Written
 from envscaler.export.formats import SftFormat, Unfit
-from envscaler.export.formats.layout import json_of
 from envscaler.export.messages import Chat, Row, chat_of
 from envscaler.export.segmentation import segments
 from envscaler.export.speech import spoken_chats
@@ -28,11 +27,19 @@ _CHARACTERS_A_TOKEN = 4
 class Rendered:
     """One row with its length."""
 
-    row: Row
-    characters: int
-    """Of the texts in it."""
+    written: Written
     tokens: int
     """As `Rendering.counting` says."""
+
+    @property
+    def row(self) -> Row:
+        """What is written."""
+        return self.written.row
+
+    @property
+    def characters(self) -> int:
+        """Of the row's JSON text."""
+        return len(self.written.line)
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ class Rendering:
         """How tokens are counted, in words."""
         if self.encode is None:
             return f"estimated: characters / {_CHARACTERS_A_TOKEN}"
-        return "counted" if self.template is not None else "counted, without what a template adds"
+        return "counted" if self.template is not None else "counted over the JSON text of the row"
 
     def rows(self, trajectory: Trajectory, dialect: TextDialect | None = None) -> tuple[list[Rendered], int]:
         """The rows of an episode, and how many more there would be if they were not too long.
@@ -90,6 +97,8 @@ class Rendering:
             conversations: Sequence[Chat] = (chat_of(trajectory),)
         else:
             conversations = spoken_chats(trajectory, dialect)
+        if self.format.prepare is not None:
+            conversations = [self.format.prepare(conversation) for conversation in conversations]
         for chat in (part for conversation in conversations for part in self._cut(conversation)):
             if self.format.splitting == "whole":
                 yield chat
@@ -110,32 +119,9 @@ class Rendering:
         return [chat.upto(turns) for turns in kept if turns]
 
     def _rendered(self, chat: Chat, trajectory: Trajectory) -> Rendered:
-        row = self.format.row(chat, trajectory)
-        characters = _characters(row)
-        if self.template is not None:
-            text = self.template.render(chat.messages, chat.tools)
-        elif self.encode is not None:
-            text = "\n".join(_texts(row))
-        else:
-            return Rendered(row, characters, ceil(characters / _CHARACTERS_A_TOKEN))
+        written = Written.of(self.format.row(chat, trajectory))
+        if self.template is None and self.encode is None:
+            return Rendered(written, ceil(len(written.line) / _CHARACTERS_A_TOKEN))
+        text = self.template.render(chat.messages, chat.tools) if self.template is not None else written.line
         tokens = len(self.encode(text)) if self.encode is not None else ceil(len(text) / _CHARACTERS_A_TOKEN)
-        return Rendered(row, characters, tokens)
-
-
-def _characters(row: Row) -> int:
-    return sum(map(len, _texts(row)))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The texts of a row, its calls and tools as JSON."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)
-    elif isinstance(value, dict):
-        if "function" in value:
-            yield json_of(value["function"])
-        else:
-            for part in value.values():
-                yield from _texts(part)
+        return Rendered(written, tokens)

@@ -18,7 +18,7 @@ from pydantic import Field
 from envscaler.agents import SystemPrompts
 from envscaler.errors import UsageError
 from envscaler.export.card import DataCard, EnvironmentOfCard, Lengths, file_digest, origins_of, versions, write_card
-from envscaler.export.files import is_parquet, read_back, require_parquet, write_rows
+from envscaler.export.files import Written, is_parquet, read_back, require_parquet, write_rows
 from envscaler.export.rl_formats import RlFormat, RlPrompt, rl_format
 from envscaler.export.sources import Division, library_of
 from envscaler.record import Record
@@ -134,7 +134,7 @@ def export_rl(
     place = library_path if library_path is not None else str(library.path.resolve())
     tally = _Tally()
     prompts = _prompts(scope, place, tally)
-    write_rows(path, (chosen.row(prompt) for prompt in prompts), chosen.columns)
+    write_rows(path, (Written.of(chosen.row(prompt)) for prompt in prompts), chosen.columns)
     special = is_special(path)
     written = [path]
     if parquet and not special and not is_parquet(path):

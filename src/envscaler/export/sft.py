@@ -22,10 +22,9 @@ from envscaler.export.card import (
     versions,
     write_card,
 )
-from envscaler.export.files import is_parquet, read_back, require_parquet, write_rows
+from envscaler.export.files import Written, is_parquet, read_back, require_parquet, write_rows
 from envscaler.export.filters import SftFilters
 from envscaler.export.formats import SftFormat, Unfit, sft_format
-from envscaler.export.messages import Row
 from envscaler.export.rendering import Rendered, Rendering
 from envscaler.export.selection import Selection
 from envscaler.export.sources import RunSource, run_sources
@@ -201,7 +200,7 @@ def _require_fit(chosen: SftFormat, out: Path, parquet: bool) -> None:
         require_parquet()
 
 
-def _rows(sources: Sequence[RunSource], filters: SftFilters, rendering: Rendering, tally: _Tally) -> Iterator[Row]:
+def _rows(sources: Sequence[RunSource], filters: SftFilters, rendering: Rendering, tally: _Tally) -> Iterator[Written]:
     number_of = {id(source): number for number, source in enumerate(sources)}
 
     def fault(source: RunSource, trajectory: Trajectory) -> str | None:
@@ -224,7 +223,7 @@ def _rows(sources: Sequence[RunSource], filters: SftFilters, rendering: Renderin
         tally.too_long += too_long
         tally.kept[number] += 1
         tally.add(source, trajectory, rows)
-        yield from (row.row for row in rows)
+        yield from (row.written for row in rows)
 
 
 def _card(

@@ -48,6 +48,8 @@ class SftFormat:
     """The row of one conversation, or of the part of it that is one row; raises `Unfit`."""
     columns: dict[str, Column]
     """Types of the columns in a Parquet file."""
+    prepare: Callable[[Chat], Chat] | None = None
+    """What is made of a conversation before it is split."""
     splitting: Splitting = "whole"
     cut: bool = True
     """Whether the trainer renders the row with the model's template, so that samples can be cut by that."""

@@ -69,7 +69,7 @@ def _turn(message: Row) -> Row:
 
 
 def _alpaca(chat: Chat, trajectory: Trajectory) -> Row:
-    system, *turns = plain_chat(chat).messages
+    system, *turns = chat.messages
     if any(message["role"] != ("user", "assistant")[index % 2] for index, message in enumerate(turns)):
         raise Unfit("turns that do not alternate, which LLaMA-Factory skips")
     said = [message["content"] for message in turns]
@@ -125,6 +125,7 @@ ALPACA = SftFormat(
         "system": "string",
         "history": [["string"]],
     },
+    prepare=plain_chat,
     splitting="turns",
     cut=False,
     companions=_alpaca_entry,

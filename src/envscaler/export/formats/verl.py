@@ -27,8 +27,7 @@ _CHATML = (
 def _row(chat: Chat, trajectory: Trajectory) -> Row:
     require_all_learned(chat, "verl")
     messages = [
-        {"role": message["role"], "content": thought(message) + message["content"]}
-        for message in plain_chat(chat).messages
+        {"role": message["role"], "content": thought(message) + message["content"]} for message in chat.messages
     ]
     return {"messages": messages}
 
@@ -43,6 +42,7 @@ VERL = SftFormat(
     "ChatML template that renders them message by message.",
     row=_row,
     columns={"messages": [{"role": "string", "content": "string"}]},
+    prepare=plain_chat,
     cut=False,
     parquet_only=True,
     companions=_companions,
