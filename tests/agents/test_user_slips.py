@@ -1,4 +1,4 @@
-"""The detectors of slips against messages that a person judged before (user_messages.yaml)."""
+"""The detectors of slips against messages that were judged before (user_messages.yaml)."""
 
 from __future__ import annotations
 
