@@ -48,10 +48,26 @@ def _root(
 
 
 # Registered here, below `app`, in the order in which a user meets them.
-from envscaler.cli import build, doctor, explain, export, library, play, released, run, runs, scores, show, stats, trust  # noqa: E402
+from envscaler.cli import (  # noqa: E402
+    build,
+    calibrate,
+    doctor,
+    explain,
+    export,
+    library,
+    play,
+    released,
+    run,
+    runs,
+    scores,
+    show,
+    stats,
+    trust,
+)
 
 build.register(app)
 run.register(app)
+calibrate.register(app)
 export.register(export_app)
 released.register(app, import_app, export_app)
 runs.register(run_app)
