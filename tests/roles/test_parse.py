@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envscaler.errors import ReplyError
-from envscaler.roles.parse import code_in, json_in
+from envscaler.roles.parse import blocks_in, code_in, json_in
 
 JSON_VALUES = st.recursive(
     st.none()
@@ -133,3 +133,35 @@ def test_code_cut_at_the_limit_is_not_used(text: str) -> None:
 def test_an_odd_escape_in_code_is_no_fault() -> None:
     source = 'def check_func(final_state):\n    import re\n    return bool(re.match("\\d", "1"))\n'
     assert code_in(f"```python\n{source}```") == (source, False)
+
+
+FENCED = "First:\n```python\ndef a():\n    return 1\n```\nthen\n```py\n  def b(:\n      pass\n```\n```json\n{}\n```"
+
+
+def test_all_python_blocks_are_found_whether_they_parse_or_not() -> None:
+    assert blocks_in(FENCED) == (("def a():\n    return 1\n", "def b(:\n    pass\n"), False)
+    assert blocks_in("def a(): return 1") == (("def a(): return 1\n",), True)
+    assert blocks_in("```python\ndef a():\n    return 1\n") == (("def a():\n    return 1\n",), True)
+
+
+@pytest.mark.parametrize("fence", ["```python\n", ""])
+def test_of_blocks_that_were_cut_off_the_last_definition_is_left_out(fence: str) -> None:
+    text = f"{fence}def a():\n    return 1\n\ndef b():\n    return a() == 1"
+    assert blocks_in(text, cut=True) == (("def a():\n    return 1\n",), True)
+    with pytest.raises(ReplyError, match="cut off"):
+        blocks_in(f"{fence}def b():\n    return 1", cut=True)
+
+
+@pytest.mark.parametrize("text", ["no", "```json\n{}\n```", "```python\nx = 1\n```"])
+def test_blocks_without_a_definition_are_no_code(text: str) -> None:
+    with pytest.raises(ReplyError, match="holds no Python code"):
+        blocks_in(text)
+
+
+@given(st.text())
+def test_blocks_of_any_text_are_found_or_refused(text: str) -> None:
+    try:
+        blocks, _ = blocks_in(text)
+    except ReplyError:
+        return
+    assert all("def" in block or "class" in block for block in blocks)

@@ -137,6 +137,20 @@ INPUTS: dict[str, Record] = {
     "write_task": t.WriteTaskInputs(**WITH_STATE, earlier=("Lend me a saw.",)),
     "write_checklist": t.WriteChecklistInputs(**WITH_STATE, task=TASK),
     "write_check": t.WriteCheckInputs(**WITH_STATE, task=TASK, item="Has tool T-1 been lent?", position=0),
+    "write_checks": t.WriteChecksInputs(
+        **WITH_STATE,
+        task=TASK,
+        questions=(
+            t.CheckQuestion(item="Has tool T-1 been lent?", position=0),
+            t.CheckQuestion(
+                item="Has a rental of tool T-1 been added?",
+                position=1,
+                fault="KeyError: 'rentals'",
+                previous="def check_func(final_state):\n    return bool(final_state['rentals'])\n",
+            ),
+            t.CheckQuestion(item="Has no other rental been added?", position=2),
+        ),
+    ),
     "agent_turn": t.AgentTurnInputs(task=TASK, solution=(SolutionCall(name=SECRET, arguments={"tool_id": "T-1"}),)),
     "user_turn": t.UserTurnInputs(
         task=TASK,
@@ -160,6 +174,7 @@ OTHER_CALLS: dict[str, dict[str, Any]] = {
         "fault": "KeyError: 'rentals'",
         "previous": "def check_func(final_state):\n    return bool(final_state['rentals'])\n",
     },
+    "write_checks": {"questions": (t.CheckQuestion(item="Has the drill stayed?", position=2),)},
     "user_turn": {"transcript": ()},
 }
 """For each role that is asked often about one environment, another call about the same one."""
@@ -230,7 +245,7 @@ def test_a_prompt_asks_for_every_field_of_a_json_reply(role: Role[Any]) -> None:
     if role.form == "json":
         for field in role.reply.model_fields:
             assert f'"{field}"' in text
-    elif role.form == "code":
+    elif role.form in ("code", "blocks"):
         assert "```python" in text
 
 
@@ -247,7 +262,7 @@ def test_the_recorded_solution_is_in_no_prompt() -> None:
 
 def test_neither_tester_nor_writer_of_checks_can_be_shown_source_or_plan() -> None:
     assert not {"source", "class_source"} & set(t.TestCallInputs.model_fields)
-    for inputs in (t.WriteChecklistInputs, t.WriteCheckInputs):
+    for inputs in (t.WriteChecklistInputs, t.WriteCheckInputs, t.WriteChecksInputs, t.CheckQuestion):
         assert not {"source", "plan", "solution", "bindings"} & set(inputs.model_fields)
 
 

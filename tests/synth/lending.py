@@ -317,6 +317,15 @@ class LendingModel:
             f'    return (thing.get("status"), thing.get("member_id")) == ("lent", "{member}")\n```'
         )
 
+    def write_checks(self, inputs: t.WriteChecksInputs) -> Any:
+        """What `write_check` answers to each of the questions, under the names asked for."""
+        common = {name: getattr(inputs, name) for name in t.WriteChecklistInputs.model_fields}
+        blocks = []
+        for asked in inputs.questions:
+            reply = self.write_check(t.WriteCheckInputs(**common, **dict(asked)))
+            blocks.append(reply.replace("def check_func(", f"def {asked.function}(", 1))
+        return "\n\n".join(blocks)
+
     def agent_turn(self, inputs: t.AgentTurnInputs) -> Any:
         """Plays the task as an agent would: it looks member and things up, lends, and says so."""
         seen = [json.loads(message.content) for message in inputs.conversation if isinstance(message, ToolMessage)]

@@ -89,6 +89,16 @@ SolverRunsOption = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
+ChecksPerCallOption = Annotated[
+    int,
+    typer.Option(
+        "--checks-per-call",
+        min=1,
+        metavar="N",
+        help="Check functions asked for at once; 1 for each in a call of its own.",
+        rich_help_panel=_QUALITY,
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")]
 
 
@@ -125,6 +135,7 @@ def register(app: typer.Typer) -> None:
         proof: ProofFlags = ProofFlags(),  # noqa: B008 - a frozen value
         keep_unproved: KeepUnprovedOption = False,
         solver_runs: SolverRunsOption = None,
+        checks_per_call: ChecksPerCallOption = 8,
         language: Annotated[
             Language,
             typer.Option(
@@ -196,6 +207,7 @@ def register(app: typer.Typer) -> None:
             thresholds=proof.thresholds(),
             keep_unproved=keep_unproved,
             solver_runs=solver_runs,
+            checks_per_call=checks_per_call,
             language=language.value,
             similarity=similarity,
             clusters=clusters,
@@ -294,6 +306,7 @@ def register(app: typer.Typer) -> None:
         proof: ProofFlags = ProofFlags(),  # noqa: B008 - a frozen value
         keep_unproved: KeepUnprovedOption = False,
         solver_runs: SolverRunsOption = None,
+        checks_per_call: ChecksPerCallOption = 8,
         isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
@@ -320,6 +333,7 @@ def register(app: typer.Typer) -> None:
                 thresholds=proof.thresholds(),
                 keep_unproved=keep_unproved,
                 solver_runs=solver_runs,
+                checks_per_call=checks_per_call,
                 isolation=isolation.value,
                 progress=progress,
             )

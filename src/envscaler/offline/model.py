@@ -24,7 +24,7 @@ from envscaler.offline.domains import domains
 from envscaler.offline.methods import method_source
 from envscaler.offline.reading import Reading, read_task, read_words
 from envscaler.offline.states import make_state
-from envscaler.offline.tasks import write_check, write_checklist, write_task
+from envscaler.offline.tasks import write_check, write_checklist, write_checks, write_task
 from envscaler.offline.tester import make_test_call
 from envscaler.offline.turns import agent_turn, user_turn
 from envscaler.offline.wording import is_chinese
@@ -269,6 +269,7 @@ _ANSWERS: dict[str, Callable[[Any], AssistantMessage]] = {
     "write_task": lambda inputs: _json(write_task(_own(inputs), inputs)),
     "write_checklist": lambda inputs: _json(write_checklist(_own(inputs), inputs)),
     "write_check": lambda inputs: _code(write_check(_own(inputs), inputs).source),
+    "write_checks": lambda inputs: _code("\n\n".join(write_checks(_own(inputs), inputs).blocks)),
     "agent_turn": _agent_turn,
     "user_turn": lambda inputs: AssistantMessage(content=user_turn(inputs).text),
 }

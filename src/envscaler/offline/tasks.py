@@ -6,6 +6,7 @@ of the task which of several drafts is meant.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
@@ -16,10 +17,12 @@ from envscaler.offline.checks import make_checks
 from envscaler.offline.plans import Plan, make_plan
 from envscaler.offline.wording import Wording, wording
 from envscaler.roles.types import (
+    CodeBlocksReply,
     CodeReply,
     WriteCheckInputs,
     WriteChecklistInputs,
     WriteChecklistReply,
+    WriteChecksInputs,
     WriteTaskInputs,
     WriteTaskReply,
 )
@@ -78,11 +81,30 @@ def write_check(blueprint: Blueprint, inputs: WriteCheckInputs) -> CodeReply:
         ReplyError: if task or item are not of our making.
     """
     checks = _recognised(blueprint, inputs).checks
-    if inputs.position < len(checks) and checks[inputs.position].description == inputs.item:
-        return CodeReply(source=checks[inputs.position].source)
+    return CodeReply(source=_named(checks, inputs.item, inputs.position).source)
+
+
+def write_checks(blueprint: Blueprint, inputs: WriteChecksInputs) -> CodeBlocksReply:
+    """P_func: the check functions of several items of that checklist, each under the name that it is asked for by.
+
+    Raises:
+        ReplyError: if task or items are not of our making.
+    """
+    checks = _recognised(blueprint, inputs).checks
+    return CodeBlocksReply(
+        blocks=tuple(
+            _named(checks, asked.item, asked.position).source.replace("def check_func(", f"def {asked.function}(", 1)
+            for asked in inputs.questions
+        )
+    )
+
+
+def _named(checks: Sequence[Check], item: str, position: int) -> Check:
+    if position < len(checks) and checks[position].description == item:
+        return checks[position]
     for check in checks:
-        if check.description == inputs.item:
-            return CodeReply(source=check.source)
+        if check.description == item:
+            return check
     raise ReplyError("the item is not on the checklist that belongs to this task")
 
 

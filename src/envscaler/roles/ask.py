@@ -17,7 +17,7 @@ from envscaler.errors import ReplyError
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
 from envscaler.messages import AssistantMessage, Message, UserMessage
 from envscaler.record import Record
-from envscaler.roles.parse import code_in, json_in
+from envscaler.roles.parse import blocks_in, code_in, json_in
 from envscaler.roles.role import Prompts, ReplyT, Role
 from envscaler.roles.types import reply_schema
 from envscaler.skeleton import ModelUse
@@ -132,6 +132,9 @@ def _read(role: Role[ReplyT], completion: Completion) -> tuple[ReplyT, bool]:
     if role.form == "code":
         source, mended = code_in(text, cut=cut)
         return role.reply.model_validate({"source": source}), mended
+    if role.form == "blocks":
+        blocks, mended = blocks_in(text, cut=cut)
+        return role.reply.model_validate({"blocks": blocks}), mended
     value, mended = json_in(text, cut=cut)
     try:
         return role.reply.model_validate(value), mended

@@ -15,6 +15,7 @@ from envscaler.state import JsonValue, canonical
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _OPENED = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*(?:python|py|python3)?[ \t]*\n(.*)\Z", re.DOTALL | re.MULTILINE)
 _DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)\b", re.MULTILINE)
+_TOP_DEFINITION = re.compile(r"^(?:async[ \t]+def|def|class|@)", re.MULTILINE)
 _PYTHON = {"python", "py", "python3", ""}
 _CUT = "it was cut off at the token limit; give a shorter one"
 
@@ -128,6 +129,31 @@ def code_in(text: str, *, cut: bool = False) -> tuple[str, bool]:
     if not any(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) for node in tree.body):
         raise ReplyError("it holds no Python function or class; put the code in a ```python fence")
     return source, mended
+
+
+def blocks_in(text: str, *, cut: bool = False) -> tuple[tuple[str, ...], bool]:
+    """All Python blocks in `text`, whether they parse or not, and whether they had to be mended as in `code_in`.
+
+    Args:
+        cut: the reply ended at the token limit; then the definition that it ended in is left out.
+
+    Raises:
+        ReplyError: if no block defines anything.
+    """
+    fences = list(_FENCE.finditer(text))
+    blocks = [match.group(3) for match in fences if match.group(2).lower() in _PYTHON]
+    opened = _OPENED.search(text, fences[-1].end() if fences else 0)
+    if opened is not None or not blocks:
+        rest = opened.group(1) if opened is not None else text
+        blocks.append(rest[: _last_definition(rest)] if cut else rest)
+    blocks = [_dedented(block) for block in blocks if _DEFINITION.search(block)]
+    if not blocks:
+        raise ReplyError(_CUT if cut else f"it holds no Python code, but {_beginning(text)}")
+    return tuple(blocks), opened is not None or not fences
+
+
+def _last_definition(source: str) -> int:
+    return max((match.start() for match in _TOP_DEFINITION.finditer(source)), default=0)
 
 
 def _dedented(source: str) -> str:

@@ -45,8 +45,9 @@ class Role(Generic[ReplyT]):
     """Stage of the pipeline that its tokens are counted for."""
     inputs: type[Record]
     reply: type[ReplyT]
-    form: Literal["json", "code", "text"] = "json"
-    """`code` and `text` replies are not wrapped in JSON: an unescaped quote would end the string."""
+    form: Literal["json", "code", "blocks", "text"] = "json"
+    """All but `json` are not wrapped in JSON: an unescaped quote would end the string. `code` is one program that
+    parses, `blocks` are all blocks of Python, whether they parse or not."""
 
 
 FILTER_TASK = Role("filter_task", "builder", "discover", t.FilterTaskInputs, t.FilterTaskReply)
@@ -61,6 +62,7 @@ JUDGE_CALL = Role("judge_call", "checker", "assess", t.JudgeCallInputs, t.JudgeC
 WRITE_TASK = Role("write_task", "scenario_writer", "scenarios", t.WriteTaskInputs, t.WriteTaskReply)
 WRITE_CHECKLIST = Role("write_checklist", "scenario_writer", "scenarios", t.WriteChecklistInputs, t.WriteChecklistReply)
 WRITE_CHECK = Role("write_check", "scenario_writer", "scenarios", t.WriteCheckInputs, t.CodeReply, "code")
+WRITE_CHECKS = Role("write_checks", "scenario_writer", "scenarios", t.WriteChecksInputs, t.CodeBlocksReply, "blocks")
 AGENT_TURN = Role("agent_turn", "agent", "rollout", t.AgentTurnInputs, t.TextReply, "text")
 USER_TURN = Role("user_turn", "user", "rollout", t.UserTurnInputs, t.TextReply, "text")
 
@@ -77,6 +79,7 @@ ROLES: tuple[Role[Any], ...] = (
     WRITE_TASK,
     WRITE_CHECKLIST,
     WRITE_CHECK,
+    WRITE_CHECKS,
     AGENT_TURN,
     USER_TURN,
 )

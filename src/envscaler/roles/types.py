@@ -86,6 +86,12 @@ class CodeReply(Record):
     source: str
 
 
+class CodeBlocksReply(Record):
+    """A reply that holds Python source in one or more code fences."""
+
+    blocks: tuple[str, ...] = Field(min_length=1)
+
+
 class WriteMethodInputs(WriteClassInputs):
     class_source: str
     """The state class, without methods other than `__init__`."""
@@ -226,6 +232,26 @@ class WriteCheckInputs(WriteChecklistInputs):
     """What the function written before does wrong; None at first."""
     previous: str | None = None
     """Source of that function."""
+
+
+class CheckQuestion(Record):
+    """An item of the checklist to write a check function for; the fields are those of `WriteCheckInputs`."""
+
+    item: str
+    position: int
+    fault: str | None = None
+    previous: str | None = None
+
+    @property
+    def function(self) -> str:
+        """Name of the function that answers it, where one reply answers several."""
+        return f"check_{self.position + 1}"
+
+
+class WriteChecksInputs(WriteChecklistInputs):
+    """P_func for several items at once."""
+
+    questions: tuple[CheckQuestion, ...] = Field(min_length=1)
 
 
 # -- 5 use --------------------------------------------------------------------------------------------------

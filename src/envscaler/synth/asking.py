@@ -33,13 +33,23 @@ class Asking:
         return self._attempts
 
     async def __call__(
-        self, role: Role[ReplyT], inputs: Record, *, doubt: Doubt[ReplyT] | None = None, sample: int = 0
+        self,
+        role: Role[ReplyT],
+        inputs: Record,
+        *,
+        doubt: Doubt[ReplyT] | None = None,
+        sample: int = 0,
+        attempts: int | None = None,
     ) -> ReplyT:
         """The usable reply.
+
+        Args:
+            attempts: questions at most; None: as many as ever.
 
         Raises:
             ReplyError: if there is none after all attempts.
         """
+        attempts = attempts if attempts is not None else self._attempts
         try:
             answer = await ask(
                 self._models.chat(role.family),
@@ -48,12 +58,12 @@ class Asking:
                 prompts=self._prompts,
                 doubt=doubt,
                 sample=sample,
-                attempts=self._attempts,
+                attempts=attempts,
             )
         except RequestFailed:
             raise  # what the endpoint refuses for good is no reply
         except ReplyError:
-            self._models.meter.count_unusable(role.name, self._attempts)
+            self._models.meter.count_unusable(role.name, attempts)
             raise
         self._models.meter.count_unusable(role.name, answer.attempts - 1)
         self._uses.setdefault(role.stage, []).append(answer.use)

@@ -20,11 +20,12 @@ from envscaler.scenario import Check, Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton, Origin
 from envscaler.state import State, diff, edits_of
 from envscaler.synth.asking import Asking
-from envscaler.synth.checks import WrittenChecks, write_check, write_checks
+from envscaler.synth.check_functions import CheckFunctions
+from envscaler.synth.checks import WrittenChecks, write_checks
 from envscaler.synth.clock import clock_of
 from envscaler.synth.complaints import in_words
 from envscaler.synth.difficulty import difficulty
-from envscaler.synth.mending import Mended, Mender
+from envscaler.synth.mending import Complaint, Mended, Mender
 from envscaler.synth.plan import Executed, execute
 from envscaler.synth.solving import Solved, Solver, SolverRuns, way_text
 
@@ -82,6 +83,7 @@ class Finishing:
         origin: Origin,
         thresholds: Thresholds,
         solver_runs: SolverRuns,
+        checks_per_call: int,
     ) -> None:
         self._skeleton = skeleton
         self._known = known
@@ -89,6 +91,7 @@ class Finishing:
         self._origin = origin
         self._thresholds = thresholds
         self._solver_runs = solver_runs
+        self._checks_per_call = checks_per_call
 
     async def finish(self, drafted: Drafted, judge: Judge) -> Proved | str:
         """The scenario with its proof; or why there is none."""
@@ -137,15 +140,21 @@ class Finishing:
         if other is None and drafted.executed is not None:
             other = drafted.executed.final_state
         return await write_checks(
-            self._known,
-            state=drafted.state,
+            self._inputs(drafted),
             other_state=other,
+            per_call=self._checks_per_call,
+            asking=drafted.asking,
+            judge=judge,
+        )
+
+    def _inputs(self, drafted: Drafted) -> t.WriteChecklistInputs:
+        return t.WriteChecklistInputs(
+            **dict(self._known),
+            state=drafted.state,
             clock=clock_of(drafted.state),
             task=drafted.task.task,
             index=drafted.index,
             seed=drafted.task_seed,
-            asking=drafted.asking,
-            judge=judge,
         )
 
     async def _mended(
@@ -158,28 +167,22 @@ class Finishing:
             ways = {way_text(calls): calls for calls in (*others, *solved.alternatives)}
             scenario = scenario.model_copy(update={"alternatives": tuple(ways.values())})
 
-        async def rewrite(index: int, check: Check, fault: str, number: int) -> Check | None:
-            asked = t.WriteCheckInputs(
-                **dict(self._known),
-                state=drafted.state,
-                clock=scenario.clock,
-                task=scenario.task,
-                index=drafted.index,
-                seed=drafted.task_seed,
-                item=check.description,
-                position=index,
-                fault=fault,
-                previous=check.source,
-            )
-            reply = await write_check(
-                asked,
-                other_state=solved.played.final,
-                asking=drafted.asking,
-                judge=judge,
-                # Another sample in each round, or a cache would repeat what did not help.
-                sample=drafted.index + 1000 * (number + 1),
-            )
-            return reply if isinstance(reply, Check) else None
+        functions = CheckFunctions(
+            self._inputs(drafted).model_copy(update={"task": scenario.task}),
+            other_state=solved.played.final,
+            per_call=self._checks_per_call,
+            asking=drafted.asking,
+            judge=judge,
+        )
+
+        async def rewrite(asked: Sequence[Complaint], number: int) -> Sequence[Check | None]:
+            questions = [
+                t.CheckQuestion(item=check.description, position=index, fault=fault, previous=check.source)
+                for index, check, fault in asked
+            ]
+            # Another sample in each round, or a cache would repeat what did not help.
+            made = await functions.write(questions, sample=drafted.index + 1000 * (number + 1))
+            return [reply if isinstance(reply, Check) else None for reply in made]
 
         mended = await Mender(self._skeleton, self._sandbox, judge).mend(
             scenario,

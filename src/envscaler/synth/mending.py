@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from envscaler.engine import bounded_map
 from envscaler.evidence import Proof
 from envscaler.proof import Examined, examine
 from envscaler.proof.fields import Fields
@@ -22,9 +21,10 @@ from envscaler.state import State
 from envscaler.synth.complaints import complaints
 from envscaler.synth.guards import guards
 
-Rewrite = Callable[[int, Check, str, int], Awaitable[Check | None]]
-"""Asks for a check anew: its index, the check, what is wrong with it, which round it is; None: there is no other."""
-_AT_ONCE = 8
+Complaint = tuple[int, Check, str]
+"""Index of a check, the check, and what is wrong with it."""
+Rewrite = Callable[[Sequence[Complaint], int], Awaitable[Sequence[Check | None]]]
+"""Asks for checks anew, in some round; for each the new one, None where there is no other."""
 
 
 @dataclass(frozen=True)
@@ -86,18 +86,12 @@ class Mender:
         for number in range(rounds if rewrite is not None else 0):
             assert rewrite is not None
             found = complaints(best.scenario, best.examined, best.accepted)
-            asked = [(index, fault) for index, fault in found.items() if index < len(scenario.checks)]
-
-            async def again(
-                complaint: tuple[int, str], checks: Sequence[Check] = best.scenario.checks, number: int = number
-            ) -> Check | None:
-                index, fault = complaint
-                return await rewrite(index, checks[index], fault, number)
-
-            replies = [reply async for reply in bounded_map(again, asked, limit=_AT_ONCE)]
+            checks = best.scenario.checks
+            asked = [(index, checks[index], fault) for index, fault in found.items() if index < len(scenario.checks)]
+            replies = await rewrite(asked, number) if asked else ()
             new = [
                 (index, reply)
-                for (index, _), reply in zip(asked, replies, strict=True)
+                for (index, *_), reply in zip(asked, replies, strict=True)
                 if reply is not None and reply.source not in written
             ]
             if not new:

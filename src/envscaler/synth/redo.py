@@ -27,6 +27,7 @@ from envscaler.synth.renewal import renewed
 from envscaler.synth.report import Assessed, AssessReport, ScenariosMade, ScenariosReport
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
+from envscaler.synth.settings import CHECKS_PER_CALL
 from envscaler.synth.solving import SolverRuns
 from envscaler.synth.work import proved, writing_origin
 
@@ -131,6 +132,7 @@ async def run_scenarios(
     thresholds: Thresholds | None = None,
     keep_unproved: bool = False,
     solver_runs: int | None = None,
+    checks_per_call: int = CHECKS_PER_CALL,
     environments_at_once: int = 4,
     isolation: Isolation = "default",
     progress: Progress | None = None,
@@ -148,6 +150,7 @@ async def run_scenarios(
         thresholds: what the proof of a new scenario has to reach; the usual ones if None.
         keep_unproved: keep those that do not reach them; else they are dropped.
         solver_runs: how often the builder's model plays each task; None: as in `SynthSettings`.
+        checks_per_call: check functions asked for at once.
 
     Raises:
         UsageError: if `per_env` is less than 1.
@@ -196,6 +199,7 @@ async def run_scenarios(
                 min_state_distance=min_state_distance,
                 thresholds=wanted,
                 solver_runs=runs,
+                checks_per_call=checks_per_call,
             )
             try:
                 made = await writer.write(missing, kept)

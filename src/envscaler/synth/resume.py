@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DISCOVERING = (roles.FILTER_TASK, roles.INFER_ENVIRONMENT)
 PROGRAMMING = (roles.PLAN_STATE, roles.PLAN_TOOLS, roles.WRITE_CLASS, roles.WRITE_METHOD, roles.WRITE_STATE)
 ASSESSING = (roles.WRITE_STATE, roles.TEST_CALL, roles.JUDGE_CALL)
-WRITING = (roles.WRITE_STATE, roles.WRITE_TASK, roles.WRITE_CHECKLIST, roles.WRITE_CHECK)
+WRITING = (roles.WRITE_STATE, roles.WRITE_TASK, roles.WRITE_CHECKLIST, roles.WRITE_CHECK, roles.WRITE_CHECKS)
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -124,7 +124,8 @@ class Keys:
         """Key of what scenarios have to reach."""
         settings = self._settings
         thresholds = settings.thresholds.model_dump(mode="json")
-        return digest([thresholds, settings.keep_unproved, settings.solver_runs, settings.attempts])
+        writing = [settings.solver_runs, settings.attempts, settings.checks_per_call]
+        return digest([thresholds, settings.keep_unproved, *writing])
 
     def begun(self, unit: str) -> str:
         """Key of what is to be recorded of an environment, put before the environment is written."""

@@ -23,6 +23,7 @@ from envscaler.synth.clock import clock_of
 from envscaler.synth.finishing import Drafted, Finishing, Proved
 from envscaler.synth.plan import Executed, execute
 from envscaler.synth.seeds import derived_seed
+from envscaler.synth.settings import CHECKS_PER_CALL
 from envscaler.synth.solving import NO_RUNS, SolverRuns
 from envscaler.synth.states import known_of, write_state
 
@@ -50,6 +51,7 @@ class ScenarioWriter:
         min_state_distance: float = 0.02,
         thresholds: Thresholds | None = None,
         solver_runs: SolverRuns = NO_RUNS,
+        checks_per_call: int = CHECKS_PER_CALL,
     ) -> None:
         """
         Args:
@@ -57,6 +59,7 @@ class ScenarioWriter:
             origin: what the origin of every scenario says beside its use.
             thresholds: what a proof has to reach; those that are usual if None.
             solver_runs: who plays each task, beside the plan of its writer.
+            checks_per_call: check functions asked for at once.
         """
         self._skeleton = skeleton
         self._known = known_of(skeleton)
@@ -71,6 +74,7 @@ class ScenarioWriter:
             origin=origin,
             thresholds=thresholds or Thresholds(),
             solver_runs=solver_runs,
+            checks_per_call=checks_per_call,
         )
 
     async def write(self, indices: Sequence[int], earlier: Sequence[Scenario] = ()) -> list[Proved | str]:

@@ -18,6 +18,10 @@ BUILDING: tuple[Stage, ...] = ("program", "assess", "scenarios")
 """Stages that one environment goes through after another."""
 
 
+CHECKS_PER_CALL = 8
+"""Check functions asked for in one call, unless told otherwise."""
+
+
 class SynthSettings(Record):
     """What `synth` is to make, from what, and how carefully."""
 
@@ -58,6 +62,8 @@ class SynthSettings(Record):
 
     scenarios: int = Field(default=3, ge=0)
     """Scenarios asked for in each environment."""
+    checks_per_call: int = Field(default=CHECKS_PER_CALL, ge=1)
+    """Check functions asked for in one call; 1: each in a call of its own, as in the paper."""
     min_state_distance: float = Field(default=0.02, ge=0.0, le=1.0)
     """Share of values in which the initial states of an environment differ at least, ids aside."""
     thresholds: Thresholds = Thresholds()

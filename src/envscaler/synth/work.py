@@ -199,6 +199,7 @@ class _Making:
             min_state_distance=settings.min_state_distance,
             thresholds=settings.thresholds,
             solver_runs=runs,
+            checks_per_call=settings.checks_per_call,
         )
         ids = {scenario.id for scenario in there}
         untried = range(self._scenarios_tried, settings.scenarios)
