@@ -123,7 +123,9 @@ class DataCard(Record):
     tokens: str = ""
     """How tokens were counted."""
     template: str | None = None
-    """The chat template that cut conversations into samples."""
+    """Name of the chat template that cut conversations into samples."""
+    template_digest: str | None = None
+    """Of its text and its variables."""
     origins: tuple[OriginOfCard, ...] = ()
     notes: tuple[str, ...] = ()
     versions: dict[str, str] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -141,10 +141,24 @@ def _parquet(rows: Iterable[Row], columns: Mapping[str, Column]) -> Iterator[byt
     stream = iter(rows)
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         while group := list(islice(stream, _ROWS_AT_ONCE)):
-            encoded = [{name: _encoded(row.get(name), column) for name, column in columns.items()} for row in group]
-            writer.write_table(pa.Table.from_pylist(encoded, schema=schema))
+            arrays = [
+                _array([_encoded(row.get(name), column) for row in group], column) for name, column in columns.items()
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
             yield sink.taken()
     yield sink.taken()
+
+
+def _array(values: list[Any], column: Column) -> pa.Array:
+    import pyarrow as pa
+
+    if column == "json":
+        return pa.ExtensionArray.from_storage(pa.json_(), pa.array(values, pa.string()))
+    if column == ["json"]:
+        # pyarrow makes no lists of JSON of Python's lists.
+        ends = list(accumulate(map(len, values)))
+        return pa.ListArray.from_arrays([0, *ends], _array(list(chain.from_iterable(values)), "json"))
+    return pa.array(values, _type(column))
 
 
 def _type(column: Column) -> pa.DataType:
@@ -154,7 +168,7 @@ def _type(column: Column) -> pa.DataType:
         return pa.list_(_type(column[0]))
     if isinstance(column, dict):
         return pa.struct([(name, _type(part)) for name, part in column.items()])
-    return pa.string() if column == "json" else pa.type_for_alias(column)
+    return pa.json_() if column == "json" else pa.type_for_alias(column)
 
 
 def _feature(column: Column) -> Any:

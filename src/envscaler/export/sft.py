@@ -32,6 +32,7 @@ from envscaler.export.templates import ChatTemplate
 from envscaler.export.tokens import Encode
 from envscaler.record import Record
 from envscaler.rollout.scores import REWARD_MODES, UNFINISHED
+from envscaler.state import digest
 from envscaler.store import RunStore, require_free, write_atomic
 from envscaler.store.atomic import is_special
 from envscaler.store.grounds import TRAJECTORIES
@@ -244,9 +245,9 @@ def _card(
         episodes=tally.kept.total(),
         environments={
             env_id: EnvironmentOfCard(
-                rows=tally.rows_of[env_id], digest=digest or None, split=source.division.splits.get(env_id)
+                rows=tally.rows_of[env_id], digest=played or None, split=source.division.splits.get(env_id)
             )
-            for env_id, (source, digest) in sorted(tally.environments.items())
+            for env_id, (source, played) in sorted(tally.environments.items())
         },
         split=sources[0].division.wanted,
         held_out=sum(source.division.held_out for source in libraries.values()),
@@ -271,7 +272,8 @@ def _card(
         rows_too_long=tally.too_long,
         lengths=tally.lengths(),
         tokens=rendering.counting,
-        template=rendering.template.name if rendering.template is not None else None,
+        template=Path(rendering.template.name).name if rendering.template is not None else None,
+        template_digest=_template_digest(rendering.template) if rendering.template is not None else None,
         origins=origins_of(
             (source.library, env_id)
             for env_id, (source, _) in sorted(tally.environments.items())
@@ -280,3 +282,7 @@ def _card(
         notes=tuple(tally.details.values()),
         versions=versions(),
     )
+
+
+def _template_digest(template: ChatTemplate) -> str:
+    return digest({"source": template.source, "variables": template.variables})

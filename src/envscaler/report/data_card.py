@@ -63,7 +63,10 @@ def _lengths(card: DataCard) -> list[str]:
     ]
     counted = [f"Tokens are {card.tokens}."] if card.tokens else []
     if card.template is not None:
-        counted.append(f"Conversations were cut into samples by the chat template `{card.template}`.")
+        counted.append(
+            f"Conversations were cut into samples by the chat template `{card.template}` "
+            f"(digest `{card.template_digest}`)."
+        )
     head = ["", "| length | smallest | median | 90% up to | largest | total |", "|---|---|---|---|---|---|"]
     return [*head, *rows, *(["", " ".join(counted)] if counted else [])]
 
