@@ -14,6 +14,7 @@ from servers.chat_server import (
     Fault,
     at_random,
     cut,
+    hung_up,
     no_choices,
     rate_limited,
     refused,
@@ -175,6 +176,21 @@ async def test_the_key_is_sent_and_none_is_taken_from_elsewhere(
     with ChatServer() as server:
         await OpenAIModel(open_endpoint(server.base_url), "test-model").complete(asking())
     assert "belongs-to-another-host" not in str(server.headers)
+
+
+async def test_user_and_password_in_a_url_are_sent_as_a_header(open_endpoint: Any) -> None:
+    with ChatServer("fine") as server:
+        endpoint = open_endpoint(server.base_url.replace("http://", "http://me:a%40b@"), api_key="unused")
+        await OpenAIModel(endpoint, "test-model").complete(asking())
+    assert server.headers[0]["authorization"] == "Basic bWU6YUBi"
+
+
+async def test_a_connection_that_is_hung_up_is_no_time_out_and_does_not_throttle(open_endpoint: Any) -> None:
+    with ChatServer("fine", faults=[hung_up(), cut()] * 8) as server:
+        endpoint = open_endpoint(server.base_url, max_in_flight=4, attempts=30)
+        await OpenAIModel(endpoint, "test-model").complete(asking())
+    assert endpoint.stats.faults == {"connection": 16}
+    assert endpoint.throttle.limit == 4
 
 
 async def test_calls_in_flight_are_bounded(open_endpoint: Any) -> None:
