@@ -11,6 +11,7 @@ from envscaler.state import JsonValue, digest
 from envscaler.trajectory import Trajectory
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?")
+_WORD = re.compile(r"[\w.+-]*\w")
 
 
 def record_mark(trajectory: Trajectory) -> str:
@@ -21,25 +22,27 @@ def record_mark(trajectory: Trajectory) -> str:
 def calls_mark(trajectory: Trajectory) -> str:
     """What two episodes of one scenario have in common that make the same calls.
 
-    An id that an update of the episode returned, and that nothing had shown before, stands as the number of its first
+    An id that an update of the episode returned, and that nothing had shown before, stands as the place of its first
     appearance: it depends on chance alone. Times are left out of arguments for the same reason.
     """
     updates = {tool.name for tool in trajectory.tools if tool.effect == "update"}
-    seen: set[str] = set()
+    shown: set[str] = set()
     created: dict[str, str] = {}
     calls: list[JsonValue] = []
     for step in trajectory.steps:
         if step.user is not None:
-            seen.update(_words(step.user.content))
+            shown.update(_WORD.findall(step.user.content))
         for call in all_as_carried_out(step.assistant, step.observations).tool_calls:
             calls.append([call.name, _masked(call.arguments, created)])
-            seen.update(word for text in _texts(call.arguments) for word in _words(text) if word not in created)
-        for observation in step.observations:
-            for text in _texts(_read(observation.content)):
-                words = set(_words(text))
-                if observation.name in updates and len(words) == 1 and not words & (seen | created.keys()):
-                    created[text] = f"<{len(created)}>"
-                seen.update(words - created.keys())
+            shown.update(_WORD.findall(str(call.arguments)))
+        for number, observation in enumerate(step.observations):
+            if observation.name in updates:
+                texts = _texts(_read(observation.content))
+                # Ids are single words.
+                fresh = [text for text in texts if text not in shown and _WORD.fullmatch(text)]
+                for place, text in enumerate(dict.fromkeys(fresh)):
+                    created.setdefault(text, f"<{len(calls) - len(step.observations) + number}.{place}>")
+            shown.update(_WORD.findall(observation.content))
     return digest([trajectory.env_id, trajectory.scenario_digest or trajectory.scenario_id, trajectory.mode, calls])
 
 
@@ -64,10 +67,6 @@ def _texts(value: JsonValue) -> Iterator[str]:
         for key, part in value.items():
             yield key
             yield from _texts(part)
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[\w.+-]*\w", text)
 
 
 def _read(content: str) -> JsonValue:
