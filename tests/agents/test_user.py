@@ -19,9 +19,9 @@ TEXT = st.text().filter(lambda text: "#" not in text)
 
 @given(TEXT, TEXT)
 def test_stop_token_is_found_wherever_it_stands(before: str, after: str) -> None:
-    turn = parse_user_turn(f"{before} {STOP_TOKEN}\n{after}")
+    turn = parse_user_turn(f"{before}. {STOP_TOKEN}\n{after}")
     assert turn.stopped
-    assert turn.text == before.strip()
+    assert turn.text == f"{before}.".strip()
 
 
 @given(TEXT)

@@ -96,3 +96,13 @@ def test_nine_of_ten_slips_of_each_kind_are_found(kind: str) -> None:
     having = [case for case in JUDGED if kind in case.slips]
     missed = [case.says for case in having if kind not in found(case)]
     assert len(missed) <= len(having) / 10, missed
+
+
+@pytest.mark.parametrize(
+    "piece", ["#", "# ", "*", "x_", "a.", "a-", "a@b.", "1,234,", "Aa ", '"a', "STOP ", "请把书", "\n"]
+)
+def test_a_message_that_repeats_itself_to_the_token_limit_is_read_in_the_end(piece: str) -> None:
+    # Each of them took minutes where a pattern tried every beginning with every end.
+    turn = parse_user_turn(piece * 8_000 + "!")
+    slips_of(turn, Brief(scenario("shop")), ())
+    assert not turn.stopped

@@ -35,7 +35,7 @@ AS_AGENT = _any_of(
 """The assistant's part, or its tools."""
 
 NOTHING = re.compile(
-    r"[\s.,:;!…。，；：！·\-_*`\"'“”()（）\[\]【】<>~]*"
+    r"[\s#＃.,:;!…。，；：！·\-_*`\"'“”()（）\[\]【】<>~]*"
     r"|[\s*_]*[\[(（【<*_][\s*_]*(?:no (?:reply|response|message|answer)|empty|silence|silent|blank"
     r"|空|无|沉默|无回复|没有回复)[\s*_]*[\])）】>*_][\s*_.]*",
     re.IGNORECASE,

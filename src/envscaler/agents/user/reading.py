@@ -19,7 +19,7 @@ _NO_ID = re.compile(
     r"|x\d+|\d+(?:-[a-z]+)+|(?:mid|pre|post|non|sub|top|covid|under|over|re)-?\d+|\d+[a-z]",
     re.IGNORECASE,
 )
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
+_EMAIL = re.compile(r"(?<![A-Za-z0-9._+-])[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9-]{1,64}\.[A-Za-z0-9.-]{1,64}")
 _NAME = re.compile(r"(?<![\w'’-])[A-Z][a-zà-öø-ÿ]+(?:[ ][A-Z][a-zà-öø-ÿ]+)+(?![\w'’-])")
 _CAPITAL = re.compile(r"(?<=[a-z,;:] )[A-Z][\wà-öø-ÿ'’-]*")
 _QUOTED = re.compile(

@@ -15,13 +15,14 @@ from envscaler.trajectory import Slip
 STOP_TOKEN = "###STOP###"
 
 _GAP = r"[^\w#＃\n]{0,3}"
-_HASHES = r"(?:[#＃][ \t\u200b]?){2,}"
+# Bounded: a model that repeats itself writes thousands of them.
+_HASHES = r"(?:[#＃][ \t\u200b]?){2,12}"
 _WORD = r"(?:S[ .\-_*]?T[ .\-_*]?O[ .\-_*]?P|停\s?止|结\s?束|終\s?了)"
 _TOKEN = re.compile(
     rf"{_HASHES}{_GAP}{_WORD}{_GAP}{_HASHES}"
     # One side alone stands for the token only where the message ends, or is nothing else.
-    rf"|(?:[#＃][ \t]?){{3,}}{_GAP}{_WORD}(?=[^\w#＃]*\Z)"
-    rf"|(?<![\w]){_WORD}{_GAP}(?:[#＃][ \t]?){{3,}}(?=[^\w#＃]*\Z)",
+    rf"|(?:[#＃][ \t]?){{3,12}}{_GAP}{_WORD}(?=[^\w#＃]*\Z)"
+    rf"|(?<![\w]){_WORD}{_GAP}(?:[#＃][ \t]?){{3,12}}(?=[^\w#＃]*\Z)",
     re.IGNORECASE,
 )
 _BARE = re.compile(r"[<\[【(（*_`\"“「#＃\s]*STOP[>\]】)）*_`\"”」#＃\s]*[.!。！]?\s*")
@@ -115,7 +116,7 @@ def _before(text: str, match: re.Match[str]) -> str:
         return before[: fence.start()].strip()
     while before and after and _MIRRORED.get(before[-1], before[-1] if before[-1] in _MARKS else None) == after[0]:
         before, after = before[:-1], after[1:]
-    return before.strip()
+    return before.rstrip("#＃ \t").strip()
 
 
 def _around(text: str, match: re.Match[str]) -> str:
