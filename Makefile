@@ -6,7 +6,7 @@ TASKS ?= examples/tasks.jsonl
 LIBRARY ?= quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined perf live live-test lock clean
+.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers perf live live-test lock clean
 
 help:
 	@echo "make quickstart   make environments from 200 task texts with the embedded offline model, and show them"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-slow    the tests that take minutes"
 	@echo "make planted      how many planted faults the audit finds, and its false alarms"
 	@echo "make test-confined   the tests of what runs generated code, as a user without rights and in a container"
+	@echo "make test-trainers   what the exports write, read by each trainer itself in an environment of its own"
 	@echo "make perf         speed and memory, ratios side by side"
 	@echo "make live TASKS=… BASE_URL=… MODEL=…   the same chain with a real model"
 
@@ -70,6 +71,10 @@ test-confined: dev
 	$(CONFINED) --docker -- $(CONFINED_TESTS)
 	$(CONFINED) --user --docker --without landlock -- $(CONFINED_TESTS)
 	$(CONFINED) --without seccomp --without landlock -- $(CONFINED_TESTS)
+
+# Each trainer in a virtual environment of its own, made below .venvs or the folder that ENVSCALER_TRAINERS names.
+test-trainers: dev
+	$(BIN)/python tests/trainers/environments.py $(TRAINERS)
 
 perf: dev
 	$(BIN)/python -m perf
