@@ -21,6 +21,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from envscaler.agents.dialects.bare import bare_calls
 from envscaler.agents.dialects.foreign import foreign_calls
 from envscaler.agents.dialects.lenient_json import json_text
+from envscaler.agents.dialects.made_calls import made_call
 from envscaler.agents.dialects.shape import Attempt, Found, Keys, Tools
 from envscaler.agents.dialects.slips import LIKELY, slip
 from envscaler.agents.dialects.thinking import split_thinking
@@ -186,14 +187,15 @@ class TextDialect(ABC):
         message = completion.message
         if message.tool_calls and completion.finish_reason != "length":
             # Some servers read calls out of text though no tools were sent.
-            return Reading(message, (slip("native_call", message.tool_calls[0].name),))
+            by_name = {tool.name: tool for tool in tools}
+            attempts = [made_call(call, by_name) for call in message.tool_calls]
+            found = [slip("native_call", message.tool_calls[0].name)]
+            return assembled(message.content, message.reasoning, attempts, by_name, found)
         if completion.text is not None:
             return self.parse(completion.text, tools, completion.finish_reason)
         reading = self.parse(message.content, tools, completion.finish_reason)
         thoughts = [part for part in (message.reasoning, reading.message.reasoning) if part]
         joined = reading.message.model_copy(update={"reasoning": "\n".join(thoughts) or None})
-        if reading.fault == "empty_reply" and message.reasoning:
-            return Reading(joined, reading.slips, reading.fault)
         return Reading(joined, reading.slips, reading.fault)
 
     def parse(self, text: str, tools: Sequence[ToolSpec], finish: FinishReason = "stop") -> Reading:

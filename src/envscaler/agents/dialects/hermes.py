@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -37,6 +38,6 @@ class HermesDialect(TextDialect):
         found = tagged_calls(text, tools)
         for stretch in found:
             for attempt in stretch.attempts:
-                if "<function" in attempt.text[:40] and attempt.fault != "cut_call":
+                if re.search(r"<function[=\s]", attempt.text[:40]) and attempt.fault != "cut_call":
                     attempt.slips.insert(0, "other_dialect")
         return found

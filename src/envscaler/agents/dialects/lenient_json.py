@@ -113,6 +113,8 @@ def _closer_after(text: str, start: int, closers: Sequence[str]) -> int | None:
 
 
 def _guessed(text: str, start: int, closers: Sequence[str]) -> Value:
+    if text[start : start + 1] not in ("{", "["):
+        raise Unreadable("no JSON")
     end = _closer_after(text, start, closers)
     if end is None:
         end = len(text.rstrip())
@@ -148,7 +150,8 @@ class _Reader:
         self.text = text
         self.position = position
         self.slips: list[str] = []
-        self._closers = tuple(closers)
+        # White space before them is skipped before they are looked for.
+        self._closers = tuple(closer.lstrip() for closer in closers)
         self._closing = False
 
     def value(self) -> JsonValue:

@@ -41,21 +41,27 @@ class LlamaDialect(TextDialect):
         return "\n\n".join(f"Output of {result.name}:\n{result.content}" for result in results)
 
     def find(self, text: str, tools: Tools) -> list[Found]:
-        if PYTHON_TAG in text and (found := python_tagged_calls(text, tools)):
-            return found
-        start = len(text) - len(text.lstrip())
+        first = self._object_call(text, tools)
+        position = first.end if first is not None else 0
+        tagged = [
+            Found(stretch.start + position, stretch.end + position, stretch.attempts)
+            for stretch in python_tagged_calls(text[position:], tools)
+        ]
+        return [first, *tagged] if first is not None else tagged
+
+    def _object_call(self, text: str, tools: Tools) -> Found | None:
+        """The calls with which a reply begins."""
         if not _OBJECT_CALL.match(text):
-            return []
+            return None
+        start = len(text) - len(text.lstrip())
         attempts, end = llama_attempts(text, start, tools)
-        listed = text[start : start + 1] == "["
+        known = any(attempt.name in tools for attempt in attempts)
         # An answer can be JSON with a name too; one that has parameters, or names a tool, is a call.
-        if not any(attempt.name in tools or _has_arguments(text[start:end]) for attempt in attempts) or (
-            listed and not any(attempt.name in tools for attempt in attempts)
-        ):
-            return []
+        if not known and (text[start] == "[" or not _has_arguments(text[start:end])):
+            return None
         if len(attempts) == 1:
             attempts[0].text = text[start:end]
-        return [Found(start, end, attempts)]
+        return Found(start, end, attempts)
 
 
 def _has_arguments(text: str) -> bool:

@@ -8,8 +8,8 @@ from typing import ClassVar
 from envscaler.agents.dialects.bare import bare_calls
 from envscaler.agents.dialects.dialect import NO_REPLY, DialectName, Kept, Reading, TextDialect, assembled, faulty
 from envscaler.agents.dialects.foreign import foreign_calls
-from envscaler.agents.dialects.lenient_json import Incomplete, Unreadable, read_json
-from envscaler.agents.dialects.shape import Attempt, Found, Tools, take_arguments
+from envscaler.agents.dialects.made_calls import made_call
+from envscaler.agents.dialects.shape import Found, Tools
 from envscaler.agents.dialects.slips import slip
 from envscaler.llm.chat import Completion
 from envscaler.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
@@ -80,7 +80,7 @@ class NativeDialect(TextDialect):
         by_name = {tool.name: tool for tool in tools}
         if all(call.malformed is None and call.name in by_name for call in message.tool_calls):
             return Reading(message)
-        attempts = [_attempt(call, by_name) for call in message.tool_calls]
+        attempts = [made_call(call, by_name) for call in message.tool_calls]
         return assembled(message.content, message.reasoning, attempts, by_name, ())
 
 
@@ -106,36 +106,3 @@ def _sendable(message: AssistantMessage, kept: bool) -> AssistantMessage:
         reasoning=message.reasoning if kept else None,
         tool_calls=calls,
     )
-
-
-def _attempt(call: ToolCall, tools: Tools) -> Attempt:
-    attempt = Attempt(text=call.malformed if call.malformed is not None else call.name, name=call.name)
-    bare = call.name.rsplit(".", 1)[-1].removesuffix("()").strip()
-    if call.name not in tools and bare in tools:
-        attempt.name = bare
-        attempt.slips.append("other_form")
-    if not call.name.strip():
-        attempt.fault = "nameless_call"
-        attempt.text = call.malformed if call.malformed is not None else str(call.arguments)
-        return attempt
-    if call.malformed is None:
-        attempt.arguments = call.arguments
-        return attempt
-    text = call.malformed.strip()
-    try:
-        read = read_json(text, 0)
-    except Incomplete:
-        attempt.fault = "cut_call"
-        return attempt
-    except Unreadable:
-        attempt.fault = "unreadable_arguments"
-        return attempt
-    rest = text[read.end :].strip()
-    if rest and set(rest) <= {"}", "]"}:
-        attempt.slips.append("extra_brace")
-    elif rest:
-        attempt.fault = "unreadable_arguments"
-        return attempt
-    attempt.slips += read.slips
-    take_arguments(attempt, read.value, tools.get(attempt.name))
-    return attempt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -33,7 +34,10 @@ class Qwen35Dialect(TextDialect):
         found = tagged_calls(text, tools)
         for stretch in found:
             for attempt in stretch.attempts:
-                if "<function" not in attempt.text and attempt.fault not in ("cut_call", "unreadable_call"):
+                if not re.search(r"<function[=\s]", attempt.text) and attempt.fault not in (
+                    "cut_call",
+                    "unreadable_call",
+                ):
                     attempt.slips.insert(0, "other_dialect")
         return found
 

@@ -6,7 +6,7 @@ import re
 
 from envscaler.agents.dialects.lenient_json import Incomplete, Unreadable, read_json
 from envscaler.agents.dialects.python_calls import python_attempts
-from envscaler.agents.dialects.shape import Attempt, Found, Keys, Tools, shaped, take_arguments
+from envscaler.agents.dialects.shape import Attempt, Found, Keys, Tools, parameters_of, shaped, take_arguments
 
 LINE = re.compile(
     r"^[ \t]*(?P<before>[*_#>-]*[ \t]*)(?P<key>Thought|Action[ _]Input|Action|Observation|Final[ _]Answer)"
@@ -83,11 +83,13 @@ def _with_input(text: str, begin: int, attempt: Attempt, tools: Tools) -> tuple[
         return attempt, end
     if text[start : start + 1] not in ("{", "["):
         given = text[begin:end].strip()
+        if not given and parameters_of(tool):
+            attempt.fault = "cut_call"
+            return attempt, end
         if fence:
             attempt.slips.append("fenced_call")
             given = given.strip("`").removeprefix("json").strip()
-        quoted = len(given) > 1 and given[0] == given[-1] and given[0] in "\"'"
-        take_arguments(attempt, given[1:-1] if quoted else given, tool)
+        take_arguments(attempt, _unquoted(given), tool)
         return attempt, end
     if fence:
         attempt.slips.append("fenced_call")
@@ -126,6 +128,9 @@ def _without_input(attempt: Attempt, tools: Tools, end: int) -> tuple[Attempt | 
     _shorten(attempt, tools)
     if not attempt.name:
         attempt.fault = "nameless_call"
+    elif attempt.name in tools and parameters_of(tools[attempt.name]):
+        # Whether an input was to come is not known.
+        attempt.fault = "cut_call"
     elif attempt.name in tools:
         attempt.slips.append("null_arguments")
     else:
@@ -150,6 +155,17 @@ def _json_action(text: str, begin: int, tools: Tools, *, fenced: bool) -> tuple[
         attempt.slips.append("fenced_call")
     closing = _FENCE_END.match(text, read.end) if fenced else None
     return attempt, closing.end() if closing else read.end
+
+
+def _unquoted(given: str) -> str:
+    """A text without the quotation marks that it stands in."""
+    if len(given) < 2 or given[0] != given[-1] or given[0] not in "\"'":
+        return given
+    try:
+        value = read_json(given, 0)
+    except Unreadable:
+        return given[1:-1]
+    return value.value if isinstance(value.value, str) and value.end == len(given) else given[1:-1]
 
 
 def _shorten(attempt: Attempt, tools: Tools) -> None:

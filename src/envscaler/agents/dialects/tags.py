@@ -140,6 +140,10 @@ def json_attempts(text: str, start: int, tools: Tools, keys: Keys, closers: Sequ
     values = read.value if isinstance(read.value, list) else [read.value]
     if isinstance(read.value, list):
         slips.append("call_list")
+    elif isinstance(read.value, dict) and len(read.value) == 1 and isinstance(read.value.get("tool_calls"), list):
+        # The message of the interface, written out.
+        slips.append("other_keys")
+        values = read.value["tool_calls"]
     if not values:
         return [Attempt(text=text[start:end], fault="nameless_call")], end
     return [shaped(value, text[start:end], tools, keys, slips) for value in values], end
