@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import Command
-from env.lending import scenario, skeleton
+from env.lending import EFFECTS, SOURCE, scenario, skeleton
 
 from envscaler.cli.export import RlFormatName, SftFormatName
 from envscaler.export import RL_FORMATS, SFT_FORMATS
@@ -52,23 +52,29 @@ def test_several_runs_are_one_file_and_people_are_told(cli: Command, made_librar
     assert "rows.jsonl.card.json" in said.replace(" ", "")
 
 
+COUNTING = '''
+    def count_books(self) -> Dict[str, Any]:
+        """Count the books."""
+        return {"success": True, "data": len(self.books)}
+'''
+
+
 def test_a_hold_out_is_drawn_once_and_then_respected(cli: Command, tmp_path: Path) -> None:
     store = LibraryStore.create(tmp_path / "L")
-    for letter in "abcd":
-        environment = skeleton(id=f"desk-{letter}")
+    for environment in (skeleton(), skeleton(SOURCE + COUNTING, {**EFFECTS, "count_books": "query"}, id="counting")):
         store.write_environment(environment, None, [scenario(environment)])
     store.write_index({})
     out = tmp_path / "rows.jsonl"
     first = cli("export", "rl", store.path, "--out", out, "--hold-out", "0.5", "--seed", "1", "--json")
-    assert first.json["kept"] == 2
-    drawn = held_out(store)
-    assert "held out from training" in first.err
+    assert first.json["kept"] == 1
+    (drawn,) = held_out(store)
+    assert f"held out from training in {store.path}: {drawn}" in first.err
     again = cli("export", "rl", store.path, "--out", out, "--hold-out", "0.9", "--seed", "2", "--json")
-    assert again.json["kept"] == 2
+    assert again.json["kept"] == 1
     assert "is split already" in again.err
-    assert held_out(store) == drawn
+    assert held_out(store) == {drawn}
     test = cli("export", "rl", store.path, "--out", out, "--split", "test", "--json")
-    assert set(test.json["card"]["environments"]) == drawn
+    assert set(test.json["card"]["environments"]) == {drawn}
 
 
 def test_a_template_cuts_conversations(cli: Command, made_library: Path, tmp_path: Path) -> None:
@@ -99,7 +105,7 @@ def test_a_template_cuts_conversations(cli: Command, made_library: Path, tmp_pat
         (("--template", "x", "--template-args", "{"), "--template-args"),
         (("--template", "x", "--template-args", "[]"), "--template-args"),
         (("--hold-out", "1.5"), "between 0 and 1"),
-        (("--hold-out", "0.5"), "fewer than two environments"),
+        (("--hold-out", "0.5"), "too few environments"),
         (("--tokenizer", "nowhere"), "tokenizer"),
     ],
 )

@@ -14,7 +14,6 @@ from envscaler.env import open_library
 from envscaler.errors import StoreError, UsageError
 from envscaler.export import RL_FORMATS, RlFilters, export_rl
 from envscaler.export.rl_formats import REFERENCE
-from envscaler.export.sources import hold_out
 from envscaler.rollout import RolloutSettings, run_rollout
 from envscaler.store import LibraryStore, RunStore
 
@@ -157,7 +156,8 @@ def test_scenarios_of_runs_are_those_that_were_played(library: LibraryStore, tmp
 
 
 def test_what_is_held_out_is_left_out_and_exported_by_name_only(library: LibraryStore, tmp_path: Path) -> None:
-    (drawn,) = hold_out(library, 0.5, 0)
+    drawn = "other"
+    library.write_splits({"train": ["desk"], "test": [drawn]})
     report = export_rl(library, tmp_path / "rows.jsonl")
     assert set(report.card.environments) == {"desk", "other"} - {drawn}
     assert report.dropped == {"held out: test": 3}

@@ -11,8 +11,8 @@ from export.episodes import stored, trajectory
 
 from envscaler.errors import UsageError
 from envscaler.export import export_sft
-from envscaler.export.sources import HELD_OUT, hold_out, library_of
-from envscaler.store import LibraryStore, RunStore, held_out, splits_of
+from envscaler.export.sources import library_of
+from envscaler.store import LibraryStore, RunStore
 
 IDS = tuple(f"desk-{letter}" for letter in "abcdefghij")
 
@@ -39,7 +39,8 @@ def test_without_splits_everything_is_exported(library: LibraryStore, tmp_path: 
 
 
 def test_a_hold_out_is_left_out_and_told(library: LibraryStore, tmp_path: Path) -> None:
-    drawn = hold_out(library, 0.3, 1)
+    drawn = IDS[:3]
+    library.write_splits({"train": IDS[3:], "test": drawn})
     assert len(drawn) == 3
     report = export_sft(run_in(library), tmp_path / "rows.jsonl")
     assert set(report.card.environments) == set(IDS) - set(drawn)
@@ -49,9 +50,10 @@ def test_a_hold_out_is_left_out_and_told(library: LibraryStore, tmp_path: Path) 
 
 
 def test_a_split_is_exported_by_its_name(library: LibraryStore, tmp_path: Path) -> None:
-    drawn = hold_out(library, 0.3, 1)
+    drawn = IDS[:3]
+    library.write_splits({"train": IDS[3:], "test": drawn})
     run = run_in(library)
-    assert set(export_sft(run, tmp_path / "t.jsonl", split=HELD_OUT).card.environments) == set(drawn)
+    assert set(export_sft(run, tmp_path / "t.jsonl", split="test").card.environments) == set(drawn)
     late = skeleton(id="desk-late")
     library.write_environment(late, None, [scenario(late)])
     with RunStore(run) as store:
@@ -65,46 +67,10 @@ def test_an_unknown_split_is_refused_with_those_there_are(library: LibraryStore,
     run = run_in(library)
     with pytest.raises(UsageError, match="it has none"):
         export_sft(run, tmp_path / "rows.jsonl", split="dev")
-    hold_out(library, 0.3, 1)
+    library.write_splits({"train": IDS[3:], "test": IDS[:3]})
     with pytest.raises(UsageError, match="it has test, train"):
         export_sft(run, tmp_path / "rows.jsonl", split="dev")
     assert not (tmp_path / "rows.jsonl").exists()
-
-
-def test_a_hold_out_once_drawn_stays_whatever_is_asked_for_later(library: LibraryStore) -> None:
-    drawn = hold_out(library, 0.3, 1)
-    assert held_out(library) == set(drawn)
-    assert hold_out(library, 0.9, 2) == ()
-    assert held_out(library) == set(drawn)
-    assert {part.split for env_id in drawn for part in library.scenarios(env_id)} == {HELD_OUT}
-
-
-@pytest.mark.parametrize(("ratio", "number"), [(0.001, 1), (0.999, 9), (0.5, 5)])
-def test_at_least_one_environment_is_on_each_side(library: LibraryStore, ratio: float, number: int) -> None:
-    assert len(hold_out(library, ratio, 0)) == number
-
-
-@pytest.mark.parametrize("ratio", [0.0, 1.0, -1.0, 2.0])
-def test_a_share_is_between_nothing_and_all(library: LibraryStore, ratio: float) -> None:
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        hold_out(library, ratio, 0)
-    assert splits_of(library) == {}
-
-
-def test_one_environment_cannot_be_split(tmp_path: Path) -> None:
-    store = LibraryStore.create(tmp_path / "L")
-    environment = skeleton()
-    store.write_environment(environment, None, [scenario(environment)])
-    with pytest.raises(UsageError, match="cannot be split"):
-        hold_out(store, 0.5, 0)
-
-
-def test_the_draw_depends_on_the_seed_alone(library: LibraryStore, tmp_path: Path) -> None:
-    other = LibraryStore.create(tmp_path / "other")
-    for env_id in reversed(IDS):
-        environment = skeleton(id=env_id)
-        other.write_environment(environment, None, [scenario(environment)])
-    assert hold_out(library, 0.4, 7) == hold_out(other, 0.4, 7)
 
 
 def test_a_run_elsewhere_knows_its_library_by_its_record(library: LibraryStore, tmp_path: Path) -> None:

@@ -42,6 +42,10 @@ class RlFormatName(StrEnum):
     SKYRL = "skyrl"
 
 
+_HELD_OUT = "test"
+"""The split that `--hold-out` makes beside `train`."""
+
+
 def register(export_app: typer.Typer) -> None:
     """Add the commands to the tree."""
 
@@ -272,14 +276,18 @@ def _libraries_of(runs: Sequence[RunStore]) -> list[LibraryStore]:
 
 
 def _hold_out(libraries: Sequence[LibraryStore], ratio: float, seed: int) -> None:
-    from envscaler.export.sources import hold_out
+    from envscaler.curate import split_library
+    from envscaler.store import splits_of
+    from envscaler.store.splits import TRAIN
 
+    if not 0.0 < ratio < 1.0:
+        raise UsageError(f"--hold-out {ratio}: give a share between 0 and 1")
     for library in libraries:
-        drawn = hold_out(library, ratio, seed)
-        if drawn:
-            complain(f"held out from training in {library.path}: {', '.join(drawn)}")
-        else:
+        if splits_of(library):
             complain(f"{library.path} is split already, and stays as it is")
+            continue
+        report = split_library(library.path, {TRAIN: 1.0 - ratio, _HELD_OUT: ratio}, seed=seed)
+        complain(f"held out from training in {library.path}: {', '.join(report.splits[_HELD_OUT])}")
 
 
 def _template(name: str | None, variables: str | None, tokenizer: Path | None) -> ChatTemplate | None:

@@ -16,14 +16,10 @@ from envscaler.errors import UsageError
 from envscaler.rollout.report import RunRecord
 from envscaler.rollout.settings import RolloutSettings
 from envscaler.rollout.standing import Standing
-from envscaler.state import digest
 from envscaler.store import LibraryStore, RunStore, splits_of
 from envscaler.store.grounds import is_library
 from envscaler.store.splits import TRAIN
 from envscaler.trajectory import Trajectory
-
-HELD_OUT = "test"
-"""The split that `hold_out` makes beside `train`."""
 
 
 @dataclass(frozen=True)
@@ -116,36 +112,6 @@ class RunSource:
             environments = f"{held_out:,} environment{'s' if held_out > 1 else ''}"
             return (f"{environments} of {self.library.path} held out from training, and left out",)
         return ()
-
-
-def hold_out(library: LibraryStore, ratio: float, seed: int) -> tuple[str, ...]:
-    """Hold a share of a library's environments out from training, written into it, unless it has splits already.
-
-    Args:
-        ratio: of the environments that have scenarios; at least one is held out, and one is left.
-
-    Returns:
-        The environments held out now; empty when the library had splits.
-
-    Raises:
-        UsageError: if the share is not between 0 and 1, or there are not two environments.
-    """
-    if not 0.0 < ratio < 1.0:
-        raise UsageError(f"hold out {ratio}: give a share between 0 and 1")
-    with library.writing():
-        if splits_of(library):
-            return ()
-        env_ids = [env_id for env_id in library.env_ids() if any(True for _ in library.scenarios(env_id, _silent))]
-        if len(env_ids) < 2:
-            raise UsageError(f"{library.path} has fewer than two environments with scenarios, and cannot be split")
-        number = min(max(1, round(ratio * len(env_ids))), len(env_ids) - 1)
-        drawn = sorted(sorted(env_ids, key=lambda env_id: digest([seed, env_id]))[:number])
-        library.write_splits({TRAIN: sorted(set(env_ids) - set(drawn)), HELD_OUT: drawn})
-    return tuple(drawn)
-
-
-def _silent(complaint: str) -> None:
-    """Broken lines are told where scenarios are used."""
 
 
 def library_of(run: RunStore) -> LibraryStore | None:
