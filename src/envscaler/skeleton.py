@@ -129,6 +129,8 @@ class Origin(Record):
     source: str | None = None
     """File or data set it was imported from; None when synthesized."""
     seed: int | None = None
+    made_from: str | None = None
+    """Id of the scenario that it is a harder or easier version of, and which: `ID (harder)`."""
     dropped: tuple[str, ...] = ()
     """What was given up on the way (a tool that could not be mended …), one sentence each."""
 

@@ -32,3 +32,15 @@ def test_bad_input_is_refused_before_anything_is_played(cli: Command, library: P
     assert "keeps files of its own" in cli("calibrate", library, "--out", library / "library.json").refused()
     assert "is a run" in cli("calibrate", library / "rollouts/oracle").refused()
     assert not list((library / "rollouts").glob("model-*"))
+
+
+def test_what_nobody_can_write_anew_is_named_and_changes_nothing(cli: Command, library: Path) -> None:
+    # The embedded model did not design this environment.
+    before = (library / "environments/lending-desk/scenarios.jsonl").read_text().count("\n")
+    answer = cli("calibrate", library, "--samples", 1, "--harden", "--soften", "--quiet")
+    assert answer.code == 0
+    assert "2 scenarios to be written anew harder: 0 there, proved" in answer.out
+    assert "lending-desk-s001.harder: " in answer.out
+    assert (library / "environments/lending-desk/scenarios.jsonl").read_text().count("\n") == before
+    told = cli("calibrate", library, "--samples", 1, "--harden", "--json", "--quiet").json
+    assert [one["fault"] is None for one in told["rewritten"]] == [False, False]

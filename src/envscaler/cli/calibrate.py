@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from envscaler.cli.build import AttemptsOption, SeedOption, SolverRunsOption
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command
 from envscaler.cli.isolation import IsolationName, IsolationOption
 from envscaler.cli.model_flags import ModelFlags
+from envscaler.cli.proof_flags import ProofFlags
 from envscaler.cli.run import ModeName
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from envscaler.roles.role import Prompts
     from envscaler.synth.calibration import CalibrateReport
     from envscaler.synth.curriculum import Curriculum
+    from envscaler.synth.rewriting import Rewritten
+
+_REWRITING = "Rewriting"
 
 
 def register(app: typer.Typer) -> None:
@@ -49,11 +55,22 @@ def register(app: typer.Typer) -> None:
         held_out: Annotated[
             bool, typer.Option("--held-out", help="Take also environments that are held out into the curriculum.")
         ] = False,
+        harden: Annotated[
+            bool,
+            typer.Option("--harden", help="Write what was always solved anew, harder.", rich_help_panel=_REWRITING),
+        ] = False,
+        soften: Annotated[
+            bool, typer.Option("--soften", help="Write what was never solved anew, easier.", rich_help_panel=_REWRITING)
+        ] = False,
+        attempts: AttemptsOption = 3,
+        solver_runs: SolverRunsOption = None,
+        seed: SeedOption = 0,
+        proof: ProofFlags = ProofFlags(),  # noqa: B008 - a frozen value
         isolation: IsolationOption = IsolationName.DEFAULT,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
-        """Play each scenario several times and write its pass rate into it. The same command resumes."""
+        """Play each scenario several times and write its pass rate into it. Stopped, the same command resumes."""
         from envscaler.cli.asking import ask_models
         from envscaler.cli.output import console, emit_json
         from envscaler.cli.places import locate_library
@@ -64,6 +81,7 @@ def register(app: typer.Typer) -> None:
         from envscaler.store.atomic import versioned
         from envscaler.synth.calibration import run_calibrate
         from envscaler.synth.curriculum import Band, draw_curriculum
+        from envscaler.synth.rewriting import Rewriting, run_rewrite
 
         place = locate_library(library)
         assert place.library is not None
@@ -79,18 +97,42 @@ def register(app: typer.Typer) -> None:
         )
         with open_library(place.library) as opened:
 
-            async def work(chosen: Models, prompts: Prompts, progress: Reporter) -> CalibrateReport:
-                return await run_calibrate(opened, settings, chosen, prompts, band=wanted, progress=progress)
+            async def work(
+                chosen: Models, prompts: Prompts, progress: Reporter
+            ) -> tuple[CalibrateReport, tuple[Rewritten, ...]]:
+                calibrated = await run_calibrate(opened, settings, chosen, prompts, band=wanted, progress=progress)
+                if not (harden or soften):
+                    return calibrated, ()
+                rewriting = Rewriting(
+                    model=calibrated.model,
+                    harden=harden,
+                    soften=soften,
+                    env_ids=settings.env_ids,
+                    seed=seed,
+                    attempts=attempts,
+                    thresholds=proof.thresholds(),
+                    solver_runs=solver_runs,
+                    # Nobody has seen what the new states do to a program.
+                    isolation="required" if isolation is IsolationName.REQUIRED else "default",
+                )
+                return calibrated, await run_rewrite(opened.store, rewriting, chosen, prompts, progress)
 
-            report = ask_models(models, place.library, work, quiet=output.quiet)
+            report, rewritten = ask_models(models, place.library, work, quiet=output.quiet)
             warn(opened.problems)
             curriculum = draw_curriculum(opened.store, wanted, model=report.model, held_out=held_out)
         if out is not None:
             write_atomic(out, json_text(versioned(curriculum)))
         if output.json:
-            emit_json({"report": report.model_dump(mode="json"), "curriculum": curriculum.model_dump(mode="json")})
+            emit_json(
+                {
+                    "report": report.model_dump(mode="json"),
+                    "curriculum": curriculum.model_dump(mode="json"),
+                    "rewritten": [one.model_dump(mode="json") for one in rewritten],
+                }
+            )
         else:
             show_calibration(report, curriculum, out, console())
+            show_rewritten(rewritten, console())
         return EXIT_OK if report.calibrated else EXIT_NO_RESULT
 
 
@@ -124,3 +166,20 @@ def show_calibration(report: CalibrateReport, curriculum: Curriculum, written: P
     if written is not None:
         lessons = count(len(curriculum.scenarios), "scenario")
         out.print(Text.assemble(("Curriculum: ", "bold"), visible(str(written)), f" ({lessons})"))
+
+
+def show_rewritten(rewritten: Sequence[Rewritten], out: Console) -> None:
+    """How many scenarios were written anew, and why others were not."""
+    from envscaler.cli.output import text_of
+    from envscaler.report.wording import count
+
+    for direction in ("harder", "easier"):
+        tried = [one for one in rewritten if one.direction == direction]
+        if tried:
+            there = sum(one.fault is None for one in tried)
+            out.print(f"{count(len(tried), 'scenario')} to be written anew {direction}: {there:,} there, proved")
+            for one in tried:
+                if one.fault is not None:
+                    out.print(text_of(f"    {one.fault}", "dim"))
+    if any(one.fault is None for one in rewritten):
+        out.print(text_of("The same command calibrates the new ones.", "dim"))

@@ -28,6 +28,8 @@ class Draft(Protocol):
     blueprint: Blueprint
     rng: Random
     drawn: dict[str, dict[str, Row]]
+    pressed: float
+    """How often records are pressed against the limits of a requirement."""
 
     def add(self, entity: EntityPlan) -> str:
         """Draw one more record; its id."""
@@ -60,7 +62,7 @@ def press(draft: Draft) -> None:
     """Give some records values at the limits that the blueprint's requirements name."""
     limits = sorted(set(_limits(draft.blueprint)), key=repr)
     for limit in limits:
-        if draft.rng.random() < 0.7:
+        if draft.rng.random() < draft.pressed:
             if isinstance(limit, _CountLimit):
                 _press_count(draft, limit)
             else:

@@ -85,16 +85,26 @@ class Plan:
         return any(goal.proposal.kind in {"forbidden", "group"} and goal.proposal.refused for goal in self.goals)
 
 
-def make_plan(blueprint: Blueprint, state: State, rng: Random, wording: Wording, *, index: int | None = None) -> Plan:
+def make_plan(
+    blueprint: Blueprint,
+    state: State,
+    rng: Random,
+    wording: Wording,
+    *,
+    index: int | None = None,
+    grade: int | None = None,
+) -> Plan:
     """A plan of at most fifteen calls; an empty one if no operation that people ask for can succeed.
 
     Args:
         index: which scenario it is for: length and kind of goals are spread over them; None draws it.
+        grade: calls aimed at; None: by the index.
     """
     number = rng.randrange(len(_GRADES) * len(_KINDS)) if index is None else index
     # Environments do not all begin with the same kind.
     number += int(text_digest(blueprint.slug)[:4], 16)
-    return _Planner(blueprint, state, rng, wording).plan(_GRADES[number % len(_GRADES)], _KINDS[number % len(_KINDS)])
+    grade = grade if grade is not None else _GRADES[number % len(_GRADES)]
+    return _Planner(blueprint, state, rng, wording).plan(grade, _KINDS[number % len(_KINDS)])
 
 
 class _Planner:

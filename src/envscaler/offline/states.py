@@ -23,19 +23,35 @@ from envscaler.offline.wording import telling_words, wording
 from envscaler.state import JsonValue, State
 
 Purpose = Literal["assessment", "scenario"]
+Direction = Literal["harder", "easier"]
+
+_PRESSED: dict[Direction | None, float] = {None: 0.7, "harder": 1.0, "easier": 0.0}
+"""How often records are pressed against the limits of a requirement."""
+_ALIKE: dict[Direction | None, float] = {None: 0.4, "harder": 1.0, "easier": 0.0}
+"""How often a title is chosen that is easily taken for another record's."""
 
 _ROUNDS = 12
 """Attempts at mending records that break an invariant; the last ones drop some of them, later ones all."""
 
 
-def make_state(blueprint: Blueprint, *, seed: int, index: int, purpose: Purpose, clock: str | None = None) -> State:
+def make_state(
+    blueprint: Blueprint,
+    *,
+    seed: int,
+    index: int,
+    purpose: Purpose,
+    clock: str | None = None,
+    direction: Direction | None = None,
+) -> State:
     """An initial state: a container per entity, a counter per created entity, the clock.
 
     Args:
+        direction: make tasks in it harder (more records, titles that are easily taken for one another, records at the
+            limits of all requirements) or easier (few records, none of that).
         clock: time of the state, ISO 8601 to the second; None draws one.
     """
     rng = Random(f"{blueprint.slug}/{seed}/{index}/{purpose}")
-    return _Draft(blueprint, rng, clock or _some_clock(rng)).finished()
+    return _Draft(blueprint, rng, clock or _some_clock(rng), direction).finished()
 
 
 def _some_clock(rng: Random) -> str:
@@ -48,7 +64,9 @@ def _some_clock(rng: Random) -> str:
 class _Draft:
     """A state in the making: values as they were drawn, and the state that follows from them."""
 
-    def __init__(self, blueprint: Blueprint, rng: Random, clock: str) -> None:
+    def __init__(self, blueprint: Blueprint, rng: Random, clock: str, direction: Direction | None = None) -> None:
+        self.direction = direction
+        self.pressed = _PRESSED[direction]
         self.blueprint = blueprint
         self.rng = rng
         self.maker = Maker(blueprint, rng, clock)
@@ -63,13 +81,14 @@ class _Draft:
 
     def finished(self) -> State:
         for entity in self.blueprint.entities:
-            number = self.rng.randint(*entity.count)
+            number = self._number(entity)
             decks = {field.name: deck for field in entity.fields if (deck := self._deck(field, number))}
             for position in range(number):
                 key = self.add(entity)
                 for name, deck in decks.items():
                     self.drawn[entity.name][key][name] = deck[position]
-        press(self)
+        if self.pressed:
+            press(self)
         self._settle()
         for attempt in count():
             broken, doubled = self._violations(), self._doubled()
@@ -85,6 +104,12 @@ class _Draft:
             if entity.name in created:
                 self.state[entity.counter] = self.numbers[entity.name]
         return self.state
+
+    def _number(self, entity: EntityPlan) -> int:
+        least, most = entity.count
+        if self.direction == "easier":
+            return least
+        return most + self.rng.randint(1, 3) if self.direction == "harder" else self.rng.randint(least, most)
 
     def add(self, entity: EntityPlan) -> str:
         """Draw one more record; its id."""
@@ -125,7 +150,8 @@ class _Draft:
             return self.maker.draw(field.make, field.type, enum=field.enum, ids=ids, known=known)
 
         if title:
-            return self._title(entity, record, field, [one() for _ in range(1 + 7 * (self.rng.random() < 0.4))], one)
+            several = self.rng.random() < _ALIKE[self.direction]
+            return self._title(entity, record, field, [one() for _ in range(1 + 7 * several)], one)
         return one()
 
     def _title(

@@ -14,11 +14,12 @@ from random import Random
 from envscaler.errors import ReplyError
 from envscaler.offline.blueprint import Blueprint, EntityPlan
 from envscaler.offline.checks import make_checks
-from envscaler.offline.plans import Plan, make_plan
+from envscaler.offline.plans import MOST_CALLS, Plan, make_plan
 from envscaler.offline.wording import Wording, wording
 from envscaler.roles.types import (
     CodeBlocksReply,
     CodeReply,
+    Wanted,
     WriteCheckInputs,
     WriteChecklistInputs,
     WriteChecklistReply,
@@ -31,6 +32,8 @@ from envscaler.state import State, digest, text_digest
 
 _DRAFTS = 8
 """Drafts of one scenario that can be told apart."""
+_EASY, _HARD = 3, 10
+"""Calls aimed at where it is not known how many the original takes."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,14 @@ def write_task(blueprint: Blueprint, inputs: WriteTaskInputs) -> WriteTaskReply:
     # A draft that was sent back is not given again.
     first = 0 if inputs.fault is None else 1 + int(text_digest(inputs.fault)[:4], 16) % (_DRAFTS - 1)
     order = [(first + step) % _DRAFTS for step in range(_DRAFTS)]
-    drafts = (draft for number in order if (draft := _draft(blueprint, inputs, number)) is not None)
+    drafts = (
+        draft
+        for number in order
+        if (draft := _draft(blueprint, inputs, number)) is not None and _is_wanted(draft, inputs.wanted)
+    )
     chosen = next(drafts, None)
+    if chosen is None and inputs.wanted is not None:
+        raise ReplyError(f"no {inputs.wanted.direction} task can be made in this state")
     if chosen is None:
         raise ReplyError("no operation that people ask for can succeed in this state")
     if chosen.task in inputs.earlier:
@@ -127,11 +136,39 @@ class _Source:
     seed: int
     index: int
     number: int
+    grade: int | None = None
+    """Calls aimed at; None: by the index."""
+
+
+def _is_wanted(draft: Draft, wanted: Wanted | None) -> bool:
+    """Whether the plan is longer, or shorter, than what it is to be a version of."""
+    if wanted is None or wanted.calls is None:
+        return True
+    return len(draft.plan) > wanted.calls if wanted.direction == "harder" else len(draft.plan) < wanted.calls
+
+
+def _grade(wanted: Wanted | None, number: int) -> int | None:
+    """Calls aimed at by one of the drafts."""
+    if wanted is None:
+        return None
+    if wanted.direction == "harder":
+        return min(MOST_CALLS, (wanted.calls or _HARD - 2) + 2 + number % 4)
+    return max(1, (wanted.calls or 2 * _EASY) // 2 - number % 2)
 
 
 def _draft(blueprint: Blueprint, inputs: WriteTaskInputs | WriteChecklistInputs, number: int) -> Draft | None:
-    source = _Source(blueprint, inputs.state, digest(inputs.state), inputs.language, inputs.seed, inputs.index, number)
-    return _drafted(source)
+    return _drafted(
+        _Source(
+            blueprint,
+            inputs.state,
+            digest(inputs.state),
+            inputs.language,
+            inputs.seed,
+            inputs.index,
+            number,
+            _grade(inputs.wanted, number),
+        )
+    )
 
 
 @lru_cache(maxsize=256)
@@ -139,7 +176,7 @@ def _drafted(source: _Source) -> Draft | None:
     said = wording(source.language)
     blueprint = source.blueprint
     rng = Random(f"{blueprint.slug}/{source.state_digest}/{source.seed}/{source.index}/{source.number}")
-    plan = make_plan(blueprint, source.state, rng, said, index=source.index)
+    plan = make_plan(blueprint, source.state, rng, said, index=source.index, grade=source.grade)
     if not plan.goals:
         return None
     return Draft(

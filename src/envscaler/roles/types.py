@@ -118,6 +118,18 @@ class EnvironmentInputs(Record):
     tools: tuple[ToolSpec, ...]
 
 
+class Wanted(Record):
+    """A scenario that is written anew, harder or easier."""
+
+    direction: Literal["harder", "easier"]
+    task: str
+    """Its task."""
+    state: State
+    """Its initial state."""
+    calls: int | None = None
+    """Calls of its shortest known solution; None: unknown."""
+
+
 class WriteStateInputs(EnvironmentInputs):
     source: str
     """The program that the state is for."""
@@ -125,6 +137,8 @@ class WriteStateInputs(EnvironmentInputs):
     index: int
     """Which of the states of this environment it is."""
     seed: int
+    wanted: Wanted | None = None
+    """What it is a harder or easier version of; None: it is one of its own."""
     fault: str | None = None
     """What was wrong with the state written before."""
 
@@ -195,6 +209,8 @@ class WriteTaskInputs(EnvironmentInputs):
     seed: int
     earlier: tuple[str, ...] = ()
     """Tasks written before for this environment."""
+    wanted: Wanted | None = None
+    """What it is a harder or easier version of; None: it is one of its own."""
     fault: str | None = None
 
 
@@ -215,6 +231,8 @@ class WriteChecklistInputs(EnvironmentInputs):
     task: str
     index: int
     seed: int
+    wanted: Wanted | None = None
+    """As in `WriteTaskInputs`. Only `offline` reads it, which makes its draft again; no prompt shows it."""
 
 
 class WriteChecklistReply(Record):

@@ -49,6 +49,8 @@ class Drafted:
     task_seed: int
     """One seed for task, checklist and checks: a model that draws makes the same draft again from it."""
     episode_seed: int
+    wanted: t.Wanted | None = None
+    """What it is a harder or easier version of."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ class Finishing:
             task=drafted.task.task,
             index=drafted.index,
             seed=drafted.task_seed,
+            wanted=drafted.wanted,
         )
 
     async def _mended(

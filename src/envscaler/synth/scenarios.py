@@ -8,6 +8,7 @@ Source: paper 4, ScenGenerator.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 
 from envscaler.engine import bounded_map
 from envscaler.errors import ReplyError
@@ -35,6 +36,19 @@ _EARLIER = 20
 def scenario_id(env_id: str, index: int) -> str:
     """The id of the scenario with that index, from 0."""
     return f"{env_id}-s{index + 1:03d}"
+
+
+@dataclass(frozen=True)
+class Order:
+    """A scenario that is to be written."""
+
+    id: str
+    index: int
+    """Which of the scenarios of the environment it is, or of which it is a version."""
+    label: int | str
+    """What its seeds are derived from."""
+    wanted: t.Wanted | None = None
+    """What it is a harder or easier version of."""
 
 
 class ScenarioWriter:
@@ -83,39 +97,47 @@ class ScenarioWriter:
         Args:
             earlier: scenarios that are there; states and tasks differ from theirs.
         """
+        return await self.fulfil([Order(scenario_id(self._skeleton.id, one), one, one) for one in indices], earlier)
+
+    async def fulfil(self, orders: Sequence[Order], earlier: Sequence[Scenario] = ()) -> list[Proved | str]:
+        """As `write`, for scenarios that are told more about."""
         async with self._sandbox.judge() as judge:
 
             async def finished(drafted: Drafted | str) -> Proved | str:
                 return drafted if isinstance(drafted, str) else await self._finishing.finish(drafted, judge)
 
-            outcomes = bounded_map(finished, self._drafts(indices, earlier, judge), limit=_AT_ONCE)
+            outcomes = bounded_map(finished, self._drafts(orders, earlier, judge), limit=_AT_ONCE)
             return [outcome async for outcome in outcomes]
 
     async def _drafts(
-        self, indices: Sequence[int], earlier: Sequence[Scenario], judge: Judge
+        self, orders: Sequence[Order], earlier: Sequence[Scenario], judge: Judge
     ) -> AsyncIterator[Drafted | str]:
         # One after the other: each state and task has to differ from those before it.
         states = [scenario.initial_state for scenario in earlier]
         tasks = [scenario.task for scenario in earlier]
-        for index in indices:
+        for order in orders:
             try:
-                drafted = await self._draft(index, states, tasks, judge)
+                drafted = await self._draft(order, states, tasks, judge)
             except ReplyError as fault:
-                yield f"{scenario_id(self._skeleton.id, index)}: {fault}"
+                yield f"{order.id}: {fault}"
                 continue
             states.append(drafted.state)
             tasks.append(drafted.task.task)
             yield drafted
 
-    async def _draft(self, index: int, states: Sequence[State], tasks: Sequence[str], judge: Judge) -> Drafted:
+    async def _draft(self, order: Order, states: Sequence[State], tasks: Sequence[str], judge: Judge) -> Drafted:
         asking = self._asking.apart()
-        skeleton = self._skeleton
+        skeleton, index = self._skeleton, order.index
+        # One seed for task, checklist and checks: a model that draws makes the same draft again from it.
+        task_seed = derived_seed(self._seed, "task", order.label)
+        episode_seed = derived_seed(self._seed, "episode", order.label) % 2**31
         written = await write_state(
             self._known,
             Program(skeleton.source, skeleton.class_name),
             purpose="scenario",
             index=index,
-            seed=derived_seed(self._seed, "state", index),
+            seed=derived_seed(self._seed, "state", order.label),
+            wanted=order.wanted,
             asking=asking,
             sandbox=self._sandbox,
             judge=judge,
@@ -134,7 +156,7 @@ class ScenarioWriter:
                     reply.plan,
                     skeleton,
                     written.state,
-                    seed=self._episode_seed(index),
+                    seed=episode_seed,
                     clock=clock_of(written.state),
                     sandbox=self._sandbox,
                 )
@@ -149,29 +171,24 @@ class ScenarioWriter:
                 state=written.state,
                 clock=clock_of(written.state),
                 index=index,
-                seed=self._task_seed(index),
+                seed=task_seed,
                 earlier=tuple(tasks[-_EARLIER:]),
+                wanted=order.wanted,
             ),
             doubt=doubt,
             sample=index,
         )
         return Drafted(
-            id=scenario_id(skeleton.id, index),
+            id=order.id,
             index=index,
             state=written.state,
             task=task,
             executed=executions[-1],
             asking=asking,
-            task_seed=self._task_seed(index),
-            episode_seed=self._episode_seed(index),
+            task_seed=task_seed,
+            episode_seed=episode_seed,
+            wanted=order.wanted,
         )
-
-    def _task_seed(self, index: int) -> int:
-        """One seed for task, checklist and checks: a model that draws makes the same draft again from it."""
-        return derived_seed(self._seed, "task", index)
-
-    def _episode_seed(self, index: int) -> int:
-        return derived_seed(self._seed, "episode", index) % 2**31
 
 
 def _task_fault(reply: t.WriteTaskReply, skeleton: EnvSkeleton, earlier: Sequence[str]) -> str | None:

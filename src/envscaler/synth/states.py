@@ -60,6 +60,7 @@ async def write_state(
     judge: Judge | None = None,
     others: Sequence[State] = (),
     min_distance: float = 0.0,
+    wanted: t.Wanted | None = None,
     tolerate_predicates: bool = False,
 ) -> WrittenState:
     """Have a state written until it can be accepted.
@@ -69,6 +70,7 @@ async def write_state(
         judge: where predicates are evaluated; None: in a process of its own each time.
         others: states that it has to differ from.
         min_distance: share of values in which it differs from each of them at least.
+        wanted: the scenario whose harder or easier version it is for.
         tolerate_predicates: accept a second state in which nothing but predicates is broken. A model's predicate
             can be wrong itself, and must not cost the environment.
 
@@ -88,7 +90,9 @@ async def write_state(
 
     reply = await asking(
         roles.WRITE_STATE,
-        t.WriteStateInputs(**dict(known), source=program.source, purpose=purpose, index=index, seed=seed),
+        t.WriteStateInputs(
+            **dict(known), source=program.source, purpose=purpose, index=index, seed=seed, wanted=wanted
+        ),
         doubt=doubt,
     )
     return WrittenState(state=canonical(reply.state), broken=broken[-1])
