@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from export.episodes import PLAIN, TALK, trajectory, turn
 
+from envscaler.agents.dialects import dialect_of
 from envscaler.errors import UsageError
 from envscaler.export import SFT_FORMATS
 from envscaler.export.formats import Unfit
+from envscaler.export.messages import chat_of
 from envscaler.export.rendering import Rendering
+from envscaler.export.segmentation import segments
 from envscaler.export.templates import ChatTemplate
 from envscaler.trajectory import Trajectory
 
@@ -57,7 +60,7 @@ def test_rows_with_a_template_teach_each_turn_once_on_the_prompt_that_is_served(
 
 def test_an_episode_without_a_second_message_of_the_user_is_one_row_in_every_format_that_can_be_cut() -> None:
     for name, entry in SFT_FORMATS.items():
-        if entry.cut:
+        if entry.cut and not entry.tokens:
             assert len(rows_of(name, trajectory(steps=PLAIN))) == 1
 
 
@@ -83,6 +86,24 @@ def test_swift_and_axolotl_mark_the_turns_that_another_row_teaches() -> None:
 def test_a_format_that_cannot_mark_turns_refuses_the_conversation(name: str) -> None:
     with pytest.raises(Unfit, match="not learned"):
         rows_of(name, trajectory(steps=TALK))
+
+
+def test_rows_of_tokens_are_the_samples_as_served_and_teach_each_turn_once() -> None:
+    chat = chat_of(trajectory(steps=TALK))
+    rows = rows_of("tokens", trajectory(steps=TALK), encode=lambda text: list(map(ord, text)))
+    cut = segments(chat.messages, chat.tools, FORGETFUL)
+    assert ["".join(map(chr, row["input_ids"])) for row in rows] == [segment.text for segment in cut]
+    taught = ["".join(chr(label) for label in row["labels"] if label != -100) for row in rows]
+    assert taught == ["".join(text for text, learned in segment.parts if learned) for segment in cut]
+    (first, second) = rows
+    assert "[Look first.]" in "".join(map(chr, first["input_ids"]))
+    assert "[Look first.]" not in "".join(map(chr, second["input_ids"]))
+
+
+@pytest.mark.parametrize("settings", [{}, {"template": FORGETFUL}, {"encode": lambda text: list(map(ord, text))}])
+def test_rows_of_tokens_need_a_template_and_a_tokenizer(settings: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="--format tokens needs --template and --tokenizer"):
+        Rendering(SFT_FORMATS["tokens"], **settings)
 
 
 @pytest.mark.parametrize("name", ["llamafactory-alpaca", "verl", "released"])
@@ -123,6 +144,19 @@ def test_rows_that_are_too_long_go_and_an_episode_of_which_none_is_left_goes_wit
     assert (len(kept), gone) == (2, 2)
     with pytest.raises(Unfit, match=r"more than 1 tokens \(estimated: characters / 4\)"):
         Rendering(SFT_FORMATS["trl-prompt-completion"], max_tokens=1).rows(played)
+
+
+def test_a_call_that_could_not_be_read_is_not_learned_as_one_without_arguments() -> None:
+    (first, last) = (turn(("lend_book", {}), told="Go."), turn(says="Done."))
+    broken = first.assistant.tool_calls[0].model_copy(update={"malformed": "{broken"})
+    steps = (
+        first.model_copy(update={"assistant": first.assistant.model_copy(update={"tool_calls": (broken,)})}),
+        last,
+    )
+    with pytest.raises(Unfit, match="could not be read"):
+        Rendering(SFT_FORMATS["trl"]).rows(trajectory(steps=steps))
+    (spoken,), _ = Rendering(SFT_FORMATS["trl"]).rows(trajectory(steps=steps), dialect_of("hermes"))
+    assert "{broken" in spoken.row["messages"][2]["content"]
 
 
 def test_nested_schemas_of_tools_count_as_the_json_that_they_are() -> None:

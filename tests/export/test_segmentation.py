@@ -165,7 +165,14 @@ def test_tokens_of_single_characters_cut_as_the_text_does(messages: list[Row]) -
         for segment in cut:
             assert segment.token_ids == tuple(characters(segment.text))
             assert segment.token_spans == segment.spans
-            assert sum(segment.token_mask or ()) == sum(end - start for start, end in segment.spans)
+            assert "".join(chr(token) for token, learned in segment.tokens() if learned) == "".join(
+                text for text, learned in segment.parts if learned
+            )
+            (start, end) = segment.spans[0]
+            assert segment.tokens(segment.turns[:1]) == (
+                *((ord(letter), False) for letter in segment.text[:start]),
+                *((ord(letter), True) for letter in segment.text[start:end]),
+            )
 
 
 def words(*units: str) -> Any:

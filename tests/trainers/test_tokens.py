@@ -35,11 +35,10 @@ SAMPLES = {
     "llama3_1": dict.fromkeys(SINGLE_CALLS, 1),
     "llama3_2": dict.fromkeys(SINGLE_CALLS, 1),
     "gptoss": {"plain": 1, "silent": 1},
-    "glm4moe": QWEN3,
 }
 CASES = [(template, shape) for template, shapes in SAMPLES.items() for shape in shapes]
 SWITCHES: dict[str, dict[str, Any]] = {"llama": {"bos_token": "<|begin_of_text|>"}}
-MARKS = ("<|im_end|>", "<|eot_id|>", "<|return|>", "<|call|>", "<|observation|>", "<|user|>")
+MARKS = ("<|im_end|>", "<|eot_id|>", "<|return|>", "<|call|>")
 
 
 @pytest.fixture(scope="module")

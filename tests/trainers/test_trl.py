@@ -19,6 +19,7 @@ from envscaler.export import SftFilters, export_sft
 from envscaler.export.messages import chat_of
 from envscaler.export.segmentation import segments
 from envscaler.export.templates import ChatTemplate
+from envscaler.export.tokens import load_tokenizer
 from envscaler.store import RunStore
 
 pytestmark = pytest.mark.trainers
@@ -106,3 +107,26 @@ def test_prompts_and_completions_cut_by_a_template_are_what_serving_shows(
         prompt = template.render(source["prompt"], source["tools"], add_generation_prompt=True)
         assert prompt in prompts
         assert ids[:start] == tokenizer(prompt, add_special_tokens=False)["input_ids"]
+
+
+@pytest.mark.parametrize("name", [*TEMPLATES, "qwen3_5_think", "llama3_1"])
+def test_rows_of_tokens_are_taken_as_they_are(
+    name: str, run: Path, tokenizer: Any, tokenizer_folder: Path, tmp_path: Path
+) -> None:
+    template = ChatTemplate.load(name, variables={"bos_token": "<|begin_of_text|>"})
+    encode = load_tokenizer(tokenizer_folder)
+    report = export_sft(run, tmp_path / "rows.jsonl", format="tokens", template=template, encode=encode)
+    dataset = load_dataset("json", data_files=str(tmp_path / "rows.jsonl"), split="train", cache_dir=str(tmp_path))
+    rows = prepared(dataset, tokenizer, tmp_path)
+    expected = []
+    for episode in RunStore(run).trajectories():
+        chat = chat_of(episode)
+        if name == "llama3_1" and episode.id == "parallel":
+            # Llama's template takes one call a turn.
+            continue
+        for segment in segments(chat.messages, chat.tools, template, encode):
+            expected.append([token if is_learned else -100 for token, is_learned in segment.tokens()])
+            # The text as the trainer's own tokenizer reads it, which is what a server is sent.
+            assert list(segment.token_ids or ()) == tokenizer(segment.text, add_special_tokens=False)["input_ids"]
+    assert [row["labels"] for row in rows] == expected
+    assert len(rows) == report.rows

@@ -24,6 +24,8 @@ class Chat:
     tools: tuple[Row, ...] = ()
     learned: tuple[int, ...] | None = None
     """Indices of the agent's messages that are learned, where they are not all: a sample of one cut by a template."""
+    tokens: tuple[tuple[int, bool], ...] = ()
+    """Of a sample cut by a template and a tokenizer its tokens, each with whether it is learned."""
 
     @property
     def turns(self) -> tuple[int, ...]:

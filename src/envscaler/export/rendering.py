@@ -6,7 +6,7 @@ Which episodes become rows is the business of `selection`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from envscaler.agents.dialects import TextDialect
@@ -57,6 +57,8 @@ class Rendering:
                 f"--format {self.format.name} writes tools and calls itself, and no template has a say in it; "
                 "leave --template out"
             )
+        if self.format.tokens and (self.template is None or self.encode is None):
+            raise UsageError(f"--format {self.format.name} needs --template and --tokenizer")
 
     @property
     def counting(self) -> str:
@@ -94,6 +96,8 @@ class Rendering:
     def _parts(self, trajectory: Trajectory, dialect: TextDialect | None) -> Iterator[Chat]:
         """What is to be one row each."""
         if dialect is None or self.format.structured:
+            if any(call.malformed is not None for step in trajectory.steps for call in step.assistant.tool_calls):
+                raise Unfit("a call that could not be read, and cannot be written as one")
             conversations: Sequence[Chat] = (chat_of(trajectory),)
         else:
             conversations = spoken_chats(trajectory, dialect)
@@ -115,13 +119,15 @@ class Rendering:
         except TemplateError as error:
             raise Unfit("the template does not take it", str(error)) from error
         taught = set(chat.turns if chat.learned is None else chat.learned)
-        kept = (tuple(turn for turn in segment.turns if turn in taught) for segment in cut)
-        return [chat.upto(turns) for turns in kept if turns]
+        kept = ((segment, tuple(turn for turn in segment.turns if turn in taught)) for segment in cut)
+        return [replace(chat.upto(turns), tokens=segment.tokens(turns)) for segment, turns in kept if turns]
 
     def _rendered(self, chat: Chat, trajectory: Trajectory) -> Rendered:
         written = Written.of(self.format.row(chat, trajectory))
         if self.template is None and self.encode is None:
             return Rendered(written, ceil(len(written.line) / _CHARACTERS_A_TOKEN))
+        if self.format.tokens:
+            return Rendered(written, len(chat.tokens))
         text = self.template.render(chat.messages, chat.tools) if self.template is not None else written.line
         tokens = len(self.encode(text)) if self.encode is not None else ceil(len(text) / _CHARACTERS_A_TOKEN)
         return Rendered(written, tokens)

@@ -54,15 +54,21 @@ class Segment:
             end = stop
         return tuple(piece for piece in pieces if piece[0])
 
-    @property
-    def token_mask(self) -> tuple[int, ...] | None:
-        """1 for each token that is learned, 0 for the others; None without a tokenizer."""
+    def tokens(self, learned: Sequence[int] | None = None) -> tuple[tuple[int, bool], ...]:
+        """Each token with whether it is learned; none without a tokenizer.
+
+        Args:
+            learned: Those of the turns that are to be learned, by default all; what comes after the last is left out.
+        """
         if self.token_ids is None or self.token_spans is None:
-            return None
-        mask = [0] * len(self.token_ids)
-        for start, stop in self.token_spans:
-            mask[start:stop] = [1] * (stop - start)
-        return tuple(mask)
+            return ()
+        chosen = [
+            span for turn, span in zip(self.turns, self.token_spans, strict=True) if learned is None or turn in learned
+        ]
+        marks = [False] * (chosen[-1][1] if chosen else 0)
+        for start, stop in chosen:
+            marks[start:stop] = [True] * (stop - start)
+        return tuple(zip(self.token_ids, marks, strict=False))
 
 
 @dataclass(slots=True)

@@ -6,11 +6,13 @@ from envscaler.export.formats.axolotl import AXOLOTL
 from envscaler.export.formats.layout import SftFormat, Unfit
 from envscaler.export.formats.llamafactory import ALPACA, SHAREGPT
 from envscaler.export.formats.swift import SWIFT
+from envscaler.export.formats.tokens import TOKENS
 from envscaler.export.formats.trl import TRL, TRL_PROMPT_COMPLETION
 from envscaler.export.formats.verl import VERL
 
 SFT_FORMATS: dict[str, SftFormat] = {
-    entry.name: entry for entry in (TRL, TRL_PROMPT_COMPLETION, SHAREGPT, ALPACA, SWIFT, AXOLOTL, VERL, RELEASED)
+    entry.name: entry
+    for entry in (TRL, TRL_PROMPT_COMPLETION, SHAREGPT, ALPACA, SWIFT, AXOLOTL, VERL, TOKENS, RELEASED)
 }
 
 

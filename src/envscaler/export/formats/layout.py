@@ -53,6 +53,8 @@ class SftFormat:
     splitting: Splitting = "whole"
     cut: bool = True
     """Whether the trainer renders the row with the model's template, so that samples can be cut by that."""
+    tokens: bool = False
+    """Whether rows are tokens, so that there are none without a template and a tokenizer."""
     structured: bool = False
     """Whether calls stand as calls also where they were played as text."""
     parquet_only: bool = False
