@@ -6,7 +6,7 @@ TASKS ?= examples/tasks.jsonl
 LIBRARY ?= quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers perf live live-test lock clean
+.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers test-adapters perf live live-test lock clean
 
 help:
 	@echo "make quickstart   make environments from 200 task texts with the embedded offline model, and show them"
@@ -17,6 +17,7 @@ help:
 	@echo "make planted      how many planted faults the audit finds, and its false alarms"
 	@echo "make test-confined   the tests of what runs generated code, as a user without rights and in a container"
 	@echo "make test-trainers   what the exports write, read by each trainer itself in an environment of its own"
+	@echo "make test-adapters   environments played by gem, Gymnasium and TRL, each in an environment of its own"
 	@echo "make perf         speed and memory, ratios side by side"
 	@echo "make live TASKS=… BASE_URL=… MODEL=…   the same chain with a real model"
 
@@ -75,6 +76,9 @@ test-confined: dev
 # Each trainer in a virtual environment of its own, made below .venvs or the folder that ENVSCALER_TRAINERS names.
 test-trainers: dev
 	$(BIN)/python tests/trainers/environments.py $(TRAINERS)
+
+test-adapters: dev
+	$(BIN)/python tests/adapters/environments.py $(ADAPTERS)
 
 perf: dev
 	$(BIN)/python -m perf
