@@ -175,3 +175,15 @@ async def test_label_of_the_own_role_and_the_assistants_turn_are_cut_off() -> No
     assert len(model.requests) == 1
     assert [(slip.kind, slip.repaired) for slip in user.record.slips] == [("speaks_as_agent", True)]
     assert user.masked is None
+
+
+@pytest.mark.anyio
+async def test_user_that_goes_in_circles_before_all_is_told_is_not_stopped() -> None:
+    said = "Can you lend me something?"
+    chat: list[Message] = []
+    for _ in range(2):
+        chat += [UserMessage(content=said), AssistantMessage(content="What exactly?")]
+    user, _ = simulator(*[said] * 3, slips="mask")
+    assert not (await user.speak(chat)).stopped
+    assert [(slip.kind, slip.repaired) for slip in user.record.slips] == [("never_stops", False)]
+    assert user.masked is not None

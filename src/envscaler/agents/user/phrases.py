@@ -19,7 +19,12 @@ AS_AGENT = _any_of(
     r"(?<![\w.])[a-z]+(?:_[a-z0-9]+)+\([^)\n]*\)",
     r"^Action(?: Input)?\s*:\s*[\w{]|^Observation\s*:",
     # The label of the other role.
-    r"^[ \t]*[*_#\[]*(?:assistant|ai|助手|助理|智能助手)[*_\]]*\s*[:：]",
+    r"^[ \t]*[*_#\[]*(?:the )?(?:assistant|ai|助手|助理|智能助手)[*_\]]*\s*[:：]",
+    # What a language model says of its own writing, or repeats of what it was told to do.
+    r"^here(?:'s|’s| is) (?:the|a|an|my|your|one) "
+    r"(?:first|next|second|possible|revised|new|custom|entire)(?: [\w-]+)? (?:message|response|reply|conversation)\b",
+    r"^(?:the )?conversation (?:begins|so far|ends)\b|^write (?:your|only|this)(?: [\w-]+){0,3} message\b",
+    r"^(?:以下|下面|这)是[^\n，。]{0,8}(?:消息|回复|对话)[：:]|^(?:请)?写(?:下|出)[^\n，。]{0,6}消息",
     # What only the assistant says.
     r"\bhow (?:can|may) i (?:help|assist)(?: you)?\b|\bwhat can i (?:do|help) (?:for )?you\b",
     r"\b(?:anything|something) else (?:that )?i (?:can|could|may) (?:do for you|help you|assist)",

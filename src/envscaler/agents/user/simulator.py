@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from envscaler.agents.user.brief import Brief
+from envscaler.agents.user.brief import Brief, Heard
 from envscaler.agents.user.slips import FAULTS, SlipKind, slips_of
 from envscaler.agents.user.stopping import STOP_TOKEN, UserTurn, parse_user_turn
 from envscaler.llm.chat import ChatModel
@@ -97,7 +97,8 @@ class UserSimulator:
         if answer.attempts - 1 > review.objections:
             slips.append(Slip(kind="empty", repaired=True))
         endless = next((slip for slip in slips if slip.kind == "never_stops" and not slip.repaired), None)
-        if endless is not None and self._policy != "keep":
+        said = Heard(message.content for message in conversation if isinstance(message, UserMessage))
+        if endless is not None and self._policy != "keep" and not self._brief.untold(said):
             # All is told and reported: ending the conversation for it costs nobody anything.
             slips[slips.index(endless)] = endless.model_copy(update={"repaired": True})
             turn = UserTurn(turn.text, True, turn.slips, turn.reasoning)

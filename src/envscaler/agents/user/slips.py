@@ -14,7 +14,7 @@ from envscaler.agents.user.claims import invented
 from envscaler.agents.user.phrases import AS_AGENT, CLOSING, DIRECTING, GIVING_UP, NOTHING, OFFER
 from envscaler.agents.user.reading import is_han, tokens_of
 from envscaler.agents.user.stopping import UserTurn
-from envscaler.messages import AssistantMessage, Message, UserMessage
+from envscaler.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from envscaler.trajectory import Slip
 
 SlipKind = Literal[
@@ -34,7 +34,7 @@ FAULTS: dict[SlipKind, str] = {
     "repeats_task": "it copies the description of what you want; say it in your own words, and only a part of it",
     "invents": "it names what you cannot know ({detail}); say only what you were told, or that you do not know",
     "stops_early": "you have not told everything yet: {detail}; tell that before you end the conversation",
-    "never_stops": "there is nothing more to say; write only the stop token",
+    "never_stops": "it says again what was said before; tell what has not been told, or write only the stop token",
     "speaks_as_agent": "it is written as if you were the assistant or used tools; write what the user says",
     "empty": "it says nothing; write what the user says",
     "shows_token": "it speaks of the stop token; write the token alone when you are done, and never otherwise",
@@ -48,7 +48,7 @@ _COPIED = 0.5
 _ALL = 3
 """Parts that are everything at once where they come after a first message that told nothing."""
 _CLOSINGS = 3
-"""Farewells in a row that are one too many."""
+"""Farewells in a row that are one too many; the very same message so often, too, while there is more to tell."""
 
 _CLOSING_LENGTH = 30
 """Words of a farewell at most."""
@@ -144,14 +144,25 @@ def _longest_run(said: Sequence[str], task: Sequence[str], least: int) -> list[s
 
 
 def _endless(text: str, brief: Brief, conversation: Sequence[Message]) -> Iterator[Slip]:
+    told = [message.content for message in conversation if isinstance(message, UserMessage)]
+    if _is_stuck(text, told, conversation) and brief.untold(Heard(told)):
+        yield Slip(kind="never_stops", detail=text[:80])
+        return
     exchange = [text, *_idle_exchange(conversation)]
     if len(exchange) < _CLOSINGS:
         return
-    told = [message.content for message in conversation if isinstance(message, UserMessage)]
     if not all(_is_farewell(said, brief) for said in exchange[:_CLOSINGS]):
         return
     if not brief.untold(Heard((*told, text))):
         yield Slip(kind="never_stops", detail=text[:80])
+
+
+def _is_stuck(text: str, told: Sequence[str], conversation: Sequence[Message]) -> bool:
+    """Whether the same is said once more to an assistant that did nothing meanwhile."""
+    if told[-_CLOSINGS + 1 :] != [text] * (_CLOSINGS - 1):
+        return False
+    first = [index for index, message in enumerate(conversation) if isinstance(message, UserMessage)][-_CLOSINGS + 1]
+    return not any(isinstance(message, ToolMessage) for message in conversation[first:])
 
 
 def _idle_exchange(conversation: Sequence[Message]) -> Iterator[str]:

@@ -48,7 +48,7 @@ _GOES_ON = re.compile(
 
 _OWN_LABEL = re.compile(r"\s*[*_#\[]*(?:user|you|human|用户|你)[*_\]]*\s*[:：][*_]*\s*", re.IGNORECASE)
 _OTHERS_LABEL = re.compile(
-    r"^[ \t]*[*_#\[]*(?:assistant|ai|助手|助理|智能助手)[*_\]]*\s*[:：]", re.IGNORECASE | re.MULTILINE
+    r"^[ \t]*[*_#\[]*(?:the )?(?:assistant|ai|助手|助理|智能助手)[*_\]]*\s*[:：]", re.IGNORECASE | re.MULTILINE
 )
 _ENOUGH = re.compile(r"(?:\S+\s+){2}\S+|[\u4e00-\u9fff]{3,}")
 """What follows a label when it is one, and no detail such as `User: ann`."""
