@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,14 +11,23 @@ import pytest
 from env.lending import EFFECTS, SOURCE, scenario, skeleton
 
 from envscaler.agents import ModelAgent, NoopAgent, OracleAgent, UserSimulator, system_prompt
-from envscaler.errors import BudgetExhausted, EndpointRejected, EndpointUnavailable, RequestFailed, SandboxError
+from envscaler.agents.dialects import DIALECTS, dialect_of
+from envscaler.errors import (
+    BudgetExhausted,
+    EndpointRejected,
+    EndpointUnavailable,
+    RequestFailed,
+    SandboxError,
+    WorkerLost,
+)
 from envscaler.llm.chat import Completion, ModelRequest
 from envscaler.llm.scripted import Scripted, ScriptedModel
 from envscaler.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from envscaler.roles.role import Prompts
 from envscaler.rollout import ScenarioWorld, play
+from envscaler.rollout.slip_policy import CallPolicy, OnSlip
 from envscaler.rollout.world import Score
-from envscaler.sandbox import Sandbox
+from envscaler.sandbox import Limits, Sandbox
 from envscaler.trajectory import StopReason, Trajectory, Usage
 
 ENVIRONMENT = skeleton()
@@ -256,3 +268,196 @@ async def test_tool_that_kills_its_worker_does_not_end_the_episode(sandbox: Sand
     trajectory = await play(ScenarioWorld(environment, scenario(environment), sandbox), agent, step_limit=9)
     assert trajectory.steps[0].observations[0].is_error
     assert trajectory.reward() == 1.0
+
+
+# -- slips and several calls ---------------------------------------------------------------------------------
+
+
+def hermes(*replies: Scripted) -> ModelAgent:
+    return ModelAgent(ScriptedModel({"agent_turn": list(replies)}, name="m"), dialect=dialect_of("hermes"))
+
+
+async def dialogue(sandbox: Sandbox, agent: ModelAgent, policy: CallPolicy | None = None) -> Trajectory:
+    return await play(ScenarioWorld(ENVIRONMENT, SCENARIO, sandbox), agent, step_limit=30, policy=policy)
+
+
+LENDS = '{"name": "lend_book", "arguments": {"book_id": "B1", "member": "Ann"}}'
+UNCLOSED = f"<tool_call>\n{LENDS}"
+CUT = '<tool_call>\n{"name": "lend_book", "arguments": {"book_id": "B'
+
+
+@pytest.mark.anyio
+async def test_dialect_and_the_reply_as_written_stand_in_the_record(sandbox: Sandbox) -> None:
+    reply = f"<think>B1</think>\n<tool_call>\n{LENDS}\n</tool_call>"
+    trajectory = await dialogue(sandbox, hermes(reply, "Done."))
+    assert trajectory.dialect == "hermes"
+    assert trajectory.steps[0].raw == reply
+    assert trajectory.steps[0].assistant.reasoning == "B1"
+    assert trajectory.steps[0].slips == ()
+    assert trajectory.reward("gained") == 1.0
+    assert (await played(sandbox, calls(LEND), "Done.")).dialect is None
+
+
+@pytest.mark.anyio
+async def test_certain_slip_is_put_right_and_marked(sandbox: Sandbox) -> None:
+    trajectory = await dialogue(sandbox, hermes(UNCLOSED, "Done."))
+    assert [(slip.kind, slip.repaired) for slip in trajectory.steps[0].slips] == [("unclosed_tag", True)]
+    assert trajectory.reward("gained") == 1.0
+
+
+@pytest.mark.anyio
+async def test_under_error_the_model_is_told_its_slip_and_nothing_is_carried_out(sandbox: Sandbox) -> None:
+    good = f"<tool_call>\n{LENDS}\n</tool_call>"
+    agent = hermes(UNCLOSED, good, "Done.")
+    trajectory = await dialogue(sandbox, agent, CallPolicy(on_slip="error"))
+    first, second, _ = trajectory.steps
+    assert [(slip.kind, slip.repaired) for slip in first.slips] == [("unclosed_tag", False)]
+    assert first.observations[0].is_error
+    assert "not closed" in first.observations[0].content
+    assert "<tool_call>" in first.observations[0].content
+    assert not second.observations[0].is_error
+    assert trajectory.stop == StopReason.FINISHED
+
+
+@pytest.mark.anyio
+async def test_under_stop_the_first_slip_ends_the_episode(sandbox: Sandbox) -> None:
+    trajectory = await dialogue(sandbox, hermes(UNCLOSED), CallPolicy(on_slip="stop"))
+    assert trajectory.stop == StopReason.INVALID_ACTION
+    assert trajectory.error == "the call is not closed"
+    assert trajectory.steps[0].observations == ()
+    assert trajectory.reward("gained") == 0.0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("on_slip", ["repair", "error"])
+async def test_three_bad_replies_in_a_row_end_the_episode_and_a_good_one_between_them_does_not(
+    sandbox: Sandbox, on_slip: OnSlip
+) -> None:
+    policy = CallPolicy(on_slip=on_slip)
+    ended = await dialogue(sandbox, hermes(CUT, CUT, CUT), policy)
+    assert (ended.stop, len(ended.steps)) == (StopReason.INVALID_ACTION, 3)
+    look = '<tool_call>\n{"name": "find_books", "arguments": {}}\n</tool_call>'
+    went_on = await dialogue(sandbox, hermes(CUT, CUT, look, CUT, CUT, "Sorry."), policy)
+    assert (went_on.stop, len(went_on.steps)) == (StopReason.FINISHED, 6)
+    assert all(len(step.observations) == len(step.assistant.tool_calls) for step in went_on.steps)
+
+
+@pytest.mark.anyio
+async def test_cut_call_changes_nothing_and_is_told(sandbox: Sandbox) -> None:
+    trajectory = await dialogue(sandbox, hermes(CUT, "Done."))
+    (call,) = trajectory.steps[0].assistant.tool_calls
+    assert call.malformed == CUT
+    assert "breaks off" in trajectory.steps[0].observations[0].content
+    assert trajectory.reward("gained") == 0.0
+
+
+@pytest.mark.anyio
+async def test_after_a_call_that_cannot_be_read_no_other_of_the_reply_is_carried_out(sandbox: Sandbox) -> None:
+    broken = '<tool_call>\n{"name": "lend_book", "arguments": ["B1", "Ann"]}\n</tool_call>'
+    reply = f"{broken}\n<tool_call>\n{LENDS}\n</tool_call>"
+    trajectory = await dialogue(sandbox, hermes(reply, "Done."))
+    step = trajectory.steps[0]
+    assert [seen.tool_call_id for seen in step.observations] == [call.id for call in step.assistant.tool_calls]
+    assert [seen.is_error for seen in step.observations] == [True, True]
+    assert trajectory.reward("gained") == 0.0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("on_slip", ["repair", "error"])
+async def test_with_single_calls_the_first_is_carried_out_and_each_other_is_told_that_it_was_not(
+    sandbox: Sandbox, on_slip: OnSlip
+) -> None:
+    agent = ModelAgent(ScriptedModel({"agent_turn": [calls(LEND, ("return_book", {"loan_id": "L1"}), LEND), "Done."]}))
+    trajectory = await dialogue(sandbox, agent, CallPolicy(on_slip=on_slip, parallel=False))
+    step = trajectory.steps[0]
+    assert [seen.tool_call_id for seen in step.observations] == [call.id for call in step.assistant.tool_calls]
+    assert [seen.is_error for seen in step.observations] == [False, True, True]
+    assert [slip.kind for slip in step.slips] == ["second_call"]
+    assert trajectory.reward("gained") == 1.0
+
+
+@pytest.mark.anyio
+async def test_with_single_calls_and_stop_the_second_call_ends_the_episode_before_the_first(sandbox: Sandbox) -> None:
+    agent = ModelAgent(ScriptedModel({"agent_turn": [calls(LEND, LEND)]}))
+    trajectory = await dialogue(sandbox, agent, CallPolicy(on_slip="stop", parallel=False))
+    assert trajectory.stop == StopReason.INVALID_ACTION
+    assert trajectory.reward("gained") == 0.0
+
+
+@pytest.mark.anyio
+async def test_call_in_the_content_of_a_native_reply_is_played_and_marked(sandbox: Sandbox) -> None:
+    trajectory = await played(sandbox, f"```json\n{LENDS}\n```", "Done.")
+    assert {slip.kind for slip in trajectory.steps[0].slips} == {"call_in_content", "fenced_call"}
+    assert trajectory.steps[0].raw == f"```json\n{LENDS}\n```"
+    assert trajectory.reward("gained") == 1.0
+
+
+@pytest.mark.anyio
+async def test_every_dialect_plays_an_episode_to_its_end(sandbox: Sandbox) -> None:
+    for name in DIALECTS:
+        dialect = dialect_of(name)
+        if name == "native":
+            script: list[Scripted] = [calls(LEND), "Done."]
+        else:
+            said = (calls(LEND).model_copy(update={"reasoning": None}), AssistantMessage(content="Done."))
+            script = [dialect.text_of(message, {tool.name: tool for tool in ENVIRONMENT.tools}) for message in said]
+        model = ScriptedModel({"agent_turn": script}, name="m")
+        trajectory = await dialogue(sandbox, ModelAgent(model, dialect=dialect))
+        assert (trajectory.stop, trajectory.reward("gained")) == (StopReason.FINISHED, 1.0), name
+        assert [step.slips for step in trajectory.steps] == [(), ()]
+        assert trajectory.steps[1].assistant.content == "Done."
+        assert [bool(request.tools) for request in model.requests] == [name == "native"] * 2
+
+
+# -- time-outs, and calls whose delivery is not known --------------------------------------------------------
+
+SLOW = SOURCE + '\n    def spin(self) -> Any:\n        """Spin."""\n        while True:\n            pass\n'
+
+
+@pytest.mark.anyio
+async def test_three_timeouts_in_a_row_end_the_episode_and_it_is_judged() -> None:
+    environment = skeleton(SLOW, {**EFFECTS, "spin": "query"})
+    spin = calls(("spin", {}))
+    async with Sandbox(Limits(cpu_s=0.1, cpu_kill_s=0.5)) as quick:
+        agent = ModelAgent(ScriptedModel({"agent_turn": [calls(LEND), spin, calls(LEND), spin, spin, spin, "Done."]}))
+        trajectory = await play(ScenarioWorld(environment, scenario(environment), quick), agent, step_limit=30)
+    assert trajectory.stop == StopReason.ENVIRONMENT_TIMEOUT
+    assert len(trajectory.steps) == 6
+    assert [step.observations[0].fault for step in trajectory.steps][-1] == "timeout"
+    assert trajectory.reward("gained") == 1.0
+
+
+@pytest.mark.anyio
+async def test_call_whose_worker_is_lost_is_handed_over_once_and_ends_the_episode(sandbox: Sandbox) -> None:
+    class Lost(ScenarioWorld):
+        handed_over = 0
+
+        async def call(self, call: ToolCall) -> ToolMessage:
+            self.handed_over += 1
+            await super().call(call)
+            raise WorkerLost("after the call had been carried out")
+
+    world = Lost(ENVIRONMENT, SCENARIO, sandbox)
+    agent = ModelAgent(ScriptedModel({"agent_turn": [calls(LEND, LEND), calls(LEND), "Done."]}))
+    trajectory = await play(world, agent, step_limit=30)
+    assert (world.handed_over, trajectory.stop, trajectory.verdict) == (1, StopReason.INFRASTRUCTURE, None)
+    assert trajectory.steps == ()
+
+
+@pytest.mark.anyio
+async def test_worker_killed_in_the_middle_of_a_call_leaves_the_call_made_once(sandbox: Sandbox) -> None:
+    class Killing(ScenarioWorld):
+        async def call(self, call: ToolCall) -> ToolMessage:
+            session = self._env._require_session()
+            assert session.worker is not None
+            made = asyncio.ensure_future(super().call(call))
+            await asyncio.sleep(0)
+            if session.worker is not None:
+                os.kill(session.worker.pid, signal.SIGKILL)
+            return await made
+
+    agent = ModelAgent(ScriptedModel({"agent_turn": [calls(LEND), "Done."]}))
+    trajectory = await play(Killing(ENVIRONMENT, SCENARIO, sandbox), agent, step_limit=30)
+    # A second delivery would have found no copy left.
+    assert json.loads(trajectory.steps[0].observations[0].content)["success"]
+    assert trajectory.reward("gained") == 1.0
