@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="folder of another model with a ChatML tokenizer")
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--generations", type=int, default=2, help="episodes of a group")
-    parser.add_argument("--completion-tokens", type=int, default=128, help="of all turns of an episode, at most")
+    parser.add_argument("--completion-tokens", type=int, default=96, help="of all turns of an episode, at most")
     options = parser.parse_args()
 
     library: Path = options.library
@@ -138,7 +138,7 @@ def main() -> None:
             learning_rate=1e-6,
             seed=0,
             use_cpu=True,
-            bf16=True,
+            bf16=False,  # it would halve the training and slow every token down, for which weights are cast anew
             logging_steps=1,
             save_strategy="no",
             report_to=[],
