@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from envscaler.sandbox import BlockingSandbox
-from perf import authoring, episodes, judging, memory, steps, synthesis
+from perf import authoring, episodes, judging, memory, rollouts, steps, synthesis
 from perf.machine import Machine
 from perf.targets import Target, table_of
 
@@ -29,6 +29,7 @@ class Topic(StrEnum):
     CHECKS = "checks"
     AUTHORING = "authoring"
     SYNTH = "synth"
+    ROLLOUTS = "rollouts"
 
 
 REPORTS: dict[Topic, Callable[[Console], list[Target]]] = {
@@ -39,17 +40,20 @@ REPORTS: dict[Topic, Callable[[Console], list[Target]]] = {
     Topic.CHECKS: judging.report,
     Topic.AUTHORING: authoring.report,
     Topic.SYNTH: synthesis.report,
+    Topic.ROLLOUTS: rollouts.report,
 }
 
 
 def main(
     topics: Annotated[list[Topic] | None, typer.Argument(help="All of them, unless some are named.")] = None,
     long: Annotated[bool, typer.Option(help="Also episodes with 1,024 sessions on the large state; minutes.")] = False,
+    quick: Annotated[bool, typer.Option(help="Rollouts of a tenth of the size, for trials; no targets.")] = False,
 ) -> None:
     """Measure and print; a target that is missed is told, and is no failure."""
     reports: dict[Topic, Callable[[Console], list[Target]]] = {
         **REPORTS,
         Topic.EPISODES: partial(episodes.report_episodes, long=long),
+        Topic.ROLLOUTS: partial(rollouts.report, quick=quick),
     }
     console = Console(width=132)
     start = time.monotonic()

@@ -69,7 +69,7 @@ def measure(tasks: Path, limit: int, scenarios: int, workers: int) -> Measured:
                 report = await run_synth(settings, models, Prompts())
             return len(report.environments), report.funnel.scenarios
 
-        with _MemoryWatch() as memory:
+        with MemoryWatch() as memory:
             wall, cpu = time.perf_counter(), _cpu()
             environments, made = asyncio.run(run())
             wall, cpu = time.perf_counter() - wall, _cpu() - cpu
@@ -81,7 +81,7 @@ def _cpu() -> float:
     return sum(use.ru_utime + use.ru_stime for use in uses)
 
 
-class _MemoryWatch:
+class MemoryWatch:
     """Looks from time to time how much memory this process and all below it take."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class _MemoryWatch:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> _MemoryWatch:
+    def __enter__(self) -> MemoryWatch:
         self._thread.start()
         return self
 

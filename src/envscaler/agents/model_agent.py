@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from envscaler.agents.agent import AgentKind, AgentReply, Briefing
 from envscaler.agents.dialects import NativeDialect, Reading, TextDialect
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
-from envscaler.messages import AssistantMessage, Message
+from envscaler.messages import Message
 from envscaler.models.settings import OFFLINE
 from envscaler.roles.role import AGENT_TURN
 from envscaler.roles.types import AgentTurnInputs
@@ -72,14 +72,15 @@ class _ModelPlayer:
                 sample=(self._briefing.sample, 0),
             )
         )
-        turns = sum(isinstance(message, AssistantMessage) for message in messages)
+        turns = [message.role for message in messages].count("assistant")
         return _reply(completion, dialect, dialect.read(completion, tools), turns)
 
     def _inputs(self, messages: tuple[Message, ...]) -> AgentTurnInputs:
         scenario = self._briefing.scenario
         # The solution is filled in for the one model that is no language model; no endpoint could even be told it.
         told = scenario is not None and self._model.name == OFFLINE
-        return AgentTurnInputs(
+        # Not validated: the messages are records already, and to look at all of them at every turn is quadratic.
+        return AgentTurnInputs.model_construct(
             task=scenario.task if scenario is not None else "",
             solution=scenario.solution if told and scenario is not None else None,
             conversation=messages,

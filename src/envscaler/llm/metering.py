@@ -157,6 +157,8 @@ class Meter:
         self.budget = budget or Budget()
         self.limits_size = self.budget.max_tokens is not None or self.budget.max_cost is not None
         """Whether it has to be known how large calls are, also where the endpoint does not say."""
+        self.limits_anything = self.limits_size or self.budget.max_calls is not None
+        """Whether there is a budget at all."""
         self._earlier = earlier or MeterReport()
         self._counted = MeterReport()
         """What parts of this run counted with meters of their own."""
@@ -264,6 +266,10 @@ class MeteredModel:
         Raises:
             BudgetExhausted: if the budget does not allow the call.
         """
+        if not self._meter.limits_anything:
+            completion = await self._model.complete(request)
+            self._meter.count_spent(request.role, completion)
+            return completion
         if not self._meter.limits_size:
             # The whole conversation is not looked through at every turn for what nobody asks.
             guess = Bill(calls=1)

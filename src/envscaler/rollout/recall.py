@@ -105,7 +105,10 @@ class _Conversation:
 
     def digest(self, request: ModelRequest) -> str:
         messages, seen = request.messages, self._seen
-        if len(messages) < len(seen) or any(one is not other for one, other in zip(seen, messages, strict=False)):
+        # A conversation only grows; where messages are rendered anew at every turn, the last one is another object.
+        if seen and (
+            len(messages) < len(seen) or messages[len(seen) - 1] is not seen[-1] or messages[0] is not seen[0]
+        ):
             seen, self._hash = (), blake2b(digest_size=16)
         for message in messages[len(seen) :]:
             self._hash.update(_text(message))

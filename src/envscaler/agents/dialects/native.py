@@ -32,6 +32,8 @@ class NativeDialect(TextDialect):
         return prompt
 
     def render(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> tuple[Message, ...]:
+        if _go_as_they_are(messages):
+            return tuple(messages)
         told = max((index for index, message in enumerate(messages) if isinstance(message, UserMessage)), default=-1)
         nameless: set[str] = set()
         out: list[Message] = []
@@ -82,6 +84,19 @@ class NativeDialect(TextDialect):
             return Reading(message)
         attempts = [made_call(call, by_name) for call in message.tool_calls]
         return assembled(message.content, message.reasoning, attempts, by_name, ())
+
+
+def _go_as_they_are(messages: Sequence[Message]) -> bool:
+    """Whether nothing has to be changed; asked at every turn of whole conversations, so by the cheapest signs."""
+    for message in messages:
+        if type(message) is AssistantMessage:
+            calls = message.tool_calls
+            if message.reasoning is not None or not (calls or message.content):
+                return False
+            for call in calls:
+                if call.malformed is not None or not call.name:
+                    return False
+    return True
 
 
 def _may_hold_call(text: str, tools: Sequence[ToolSpec]) -> bool:
