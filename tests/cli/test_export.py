@@ -11,7 +11,7 @@ from cli.conftest import Command
 from env.lending import EFFECTS, SOURCE, scenario, skeleton
 
 from envscaler.cli.export import RlFormatName, SftFormatName
-from envscaler.export import RL_FORMATS, SFT_FORMATS
+from envscaler.export import RL_FORMATS, SFT_FORMATS, SftFormat
 from envscaler.store import LibraryStore, held_out
 
 
@@ -20,7 +20,15 @@ def test_the_names_on_the_command_line_are_those_of_the_formats() -> None:
     assert [name.value for name in RlFormatName] == list(RL_FORMATS)
 
 
-@pytest.mark.parametrize("name", SFT_FORMATS)
+@pytest.mark.parametrize(("command", "formats"), [("sft", SFT_FORMATS), ("rl", RL_FORMATS)])
+def test_formats_are_told_with_a_sentence_each(cli: Command, command: str, formats: dict[str, SftFormat]) -> None:
+    answer = cli("export", command, "--formats")
+    assert answer.code == 0
+    said = " ".join(answer.out.split())
+    assert all(f"{name} {entry.summary[:30]}" in said for name, entry in formats.items())
+
+
+@pytest.mark.parametrize("name", [name for name, entry in SFT_FORMATS.items() if not entry.tokens])
 def test_every_format_is_written_with_its_cards(cli: Command, made_library: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / ("rows.parquet" if SFT_FORMATS[name].parquet_only else "rows.jsonl")
     answer = cli("export", "sft", made_library / "rollouts" / "oracle", "--out", out, "--format", name, "--json")

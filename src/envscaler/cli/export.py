@@ -30,6 +30,7 @@ class SftFormatName(StrEnum):
     SWIFT = "swift"
     AXOLOTL = "axolotl"
     VERL = "verl"
+    TOKENS = "tokens"
     RELEASED = "released"
 
 
@@ -46,6 +47,28 @@ _HELD_OUT = "test"
 """The split that `--hold-out` makes beside `train`."""
 
 
+def _print_sft_formats(wanted: bool) -> None:
+    if wanted:
+        from envscaler.export import SFT_FORMATS
+
+        _print_formats({entry.name: entry.summary for entry in SFT_FORMATS.values()})
+
+
+def _print_rl_formats(wanted: bool) -> None:
+    if wanted:
+        from envscaler.export import RL_FORMATS
+
+        _print_formats({entry.name: entry.summary for entry in RL_FORMATS.values()})
+
+
+def _print_formats(summaries: dict[str, str]) -> None:
+    from envscaler.cli.export_reports import show_formats
+    from envscaler.cli.output import console
+
+    show_formats(summaries, console())
+    raise typer.Exit
+
+
 def register(export_app: typer.Typer) -> None:
     """Add the commands to the tree."""
 
@@ -56,8 +79,12 @@ def register(export_app: typer.Typer) -> None:
             Path, typer.Option("--out", "-o", metavar="FILE", help="File to write; Parquet if it ends in .parquet.")
         ],
         format_name: Annotated[
-            SftFormatName, typer.Option("--format", "-f", help="Whose rows; docs/export.md has a sentence on each.")
+            SftFormatName, typer.Option("--format", "-f", help="Whose rows; --formats tells what each is.")
         ] = SftFormatName.TRL,
+        formats: Annotated[
+            bool,
+            typer.Option("--formats", callback=_print_sft_formats, is_eager=True, help="Tell what each format is."),
+        ] = False,
         parquet: Annotated[bool, typer.Option("--parquet", help="Also write a Parquet file beside it.")] = False,
         min_reward: Annotated[
             float | None,
@@ -186,8 +213,11 @@ def register(export_app: typer.Typer) -> None:
             Path, typer.Option("--out", "-o", metavar="FILE", help="File to write; Parquet if it ends in .parquet.")
         ],
         format_name: Annotated[
-            RlFormatName, typer.Option("--format", "-f", help="Whose rows; docs/export.md has a sentence on each.")
+            RlFormatName, typer.Option("--format", "-f", help="Whose rows; --formats tells what each is.")
         ] = RlFormatName.TRL,
+        formats: Annotated[
+            bool, typer.Option("--formats", callback=_print_rl_formats, is_eager=True, help="Tell what each is.")
+        ] = False,
         parquet: Annotated[bool, typer.Option("--parquet", help="Also write a Parquet file beside it.")] = False,
         mode: Annotated[ModeName, typer.Option("--mode", help="How the task is told.")] = ModeName.NON_CONVERSATION,
         per_env: Annotated[

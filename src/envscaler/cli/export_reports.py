@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from envscaler.cli.output import text_of
@@ -37,3 +40,13 @@ def show_rl_export(report: RlReport, out: Console) -> None:
         out.print(text_of(note, "yellow"))
     for path in report.files:
         out.print(Text.assemble(("File: ", "bold"), visible(str(path))))
+
+
+def show_formats(summaries: Mapping[str, str], out: Console) -> None:
+    """Each format with its sentence."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, summary in summaries.items():
+        table.add_row(name, text_of(summary))
+    out.print(table)
