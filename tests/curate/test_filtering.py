@@ -137,11 +137,23 @@ def test_the_same_command_goes_on_and_another_one_is_refused(library: LibrarySto
     target = tmp_path / "f"
     filter_library(library.path, target, Selection(levels=("hard",)))
     store = LibraryStore.open(target)
+    # A kill leaves the mark.
+    (store.cache_dir / "unfinished").touch()
     store.replace_scenarios("desk", [])
     filter_library(library.path, target, Selection(levels=("hard",)))
     assert len(list(store.scenarios("desk"))) == 2
+    assert not (store.cache_dir / "unfinished").exists()
     with pytest.raises(StoreError, match="made otherwise"):
         filter_library(library.path, target, Selection(levels=("easy",)))
+
+
+def test_what_was_done_with_a_finished_library_is_not_undone(library: LibraryStore, tmp_path: Path) -> None:
+    filter_library(library.path, tmp_path / "f", Selection(levels=("hard",)))
+    store = LibraryStore.open(tmp_path / "f")
+    mine = [one.model_copy(update={"task": "Mine."}) for one in store.scenarios("desk")]
+    store.replace_scenarios("desk", mine)
+    filter_library(library.path, tmp_path / "f", Selection(levels=("hard",)))
+    assert list(store.scenarios("desk")) == mine
 
 
 def test_names_that_the_library_does_not_know_are_refused(library: LibraryStore, tmp_path: Path) -> None:

@@ -160,6 +160,12 @@ def test_the_same_command_writes_the_same_bytes_and_mends_what_a_kill_left(tmp_p
     assert {name: text for name, text in here.items() if not name.endswith("run.json")} == there
 
 
+def test_a_library_without_anything_may_be_what_a_kill_left(tmp_path: Path) -> None:
+    LibraryStore.create(tmp_path / "c")
+    report = merge_libraries([make(tmp_path / "a"), make(tmp_path / "b", OTHER)], tmp_path / "c")
+    assert (report.environments, LibraryStore.open(tmp_path / "c").read_index().environments) == (2, 2)
+
+
 def test_a_split_of_the_merged_library_outlives_merging_again(tmp_path: Path) -> None:
     a, b = make(tmp_path / "a"), make(tmp_path / "b", SOURCE.replace('copies"] < 1', 'copies"] < 2'))
     LibraryStore.open(a).write_splits({"train": ["desk"]})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from envscaler.curate.shelving import Shelved, add_splits, clear, derived_library, shelve
+from envscaler.curate.shelving import Shelved, derived_library
 from envscaler.errors import UsageError, require_one_of
 from envscaler.evidence import EnvironmentAudit, Proof, Thresholds
 from envscaler.proof import is_stale
@@ -76,7 +76,7 @@ def filter_library(library: Path, target: Path, selection: Selection) -> FilterR
         "filtered_from": {"library": library.resolve().name, "provenance": source.read_index().provenance},
         "selection": wanted,
     }
-    with derived_library(target, [library], provenance) as store:
+    with derived_library(target, [library], provenance) as derived:
         for env_id in source.env_ids():
             skeleton = source.read_environment(env_id)
             audit = source.read_audit(env_id)
@@ -90,8 +90,7 @@ def filter_library(library: Path, target: Path, selection: Selection) -> FilterR
                 reasons["none of its scenarios fits"] += 1
                 continue
             ids = {scenario.id for scenario in scenarios}
-            shelve(
-                store,
+            derived.put(
                 Shelved(
                     skeleton=skeleton,
                     assessment=source.read_assessment(env_id),
@@ -101,8 +100,8 @@ def filter_library(library: Path, target: Path, selection: Selection) -> FilterR
                 ),
             )
             kept[env_id] = len(scenarios)
-        clear(store, kept)
-        add_splits(store, {env_id: split for env_id, split in splits.items() if env_id in kept})
+        derived.clear(kept)
+        derived.add_splits({env_id: split for env_id, split in splits.items() if env_id in kept})
     return FilterReport(
         library=target,
         environments=len(kept),

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from envscaler.curate.merging_runs import merge_runs
-from envscaler.curate.shelving import Shelved, add_splits, clear, derived_library, shelve
+from envscaler.curate.shelving import Shelved, derived_library
 from envscaler.errors import UsageError
 from envscaler.evidence import Proof
 from envscaler.record import Record
@@ -74,13 +74,13 @@ def merge_libraries(libraries: Sequence[Path], target: Path, *, runs: bool = Fal
         ]
     }
     counts = {"scenarios": 0, "same_scenarios": 0, "renamed_scenarios": 0}
-    with derived_library(target, libraries, provenance) as merged:
+    with derived_library(target, libraries, provenance) as derived:
         for env_id, members in groups.items():
-            shelve(merged, _combined(env_id, members, counts))
-        clear(merged, groups)
+            derived.put(_combined(env_id, members, counts))
+        derived.clear(groups)
         splits, disputed = _splits(sources)
-        add_splits(merged, splits)
-        played = merge_runs([(source.store, source.places) for source in sources], merged) if runs else (0, 0)
+        derived.add_splits(splits)
+        played = merge_runs([(source.store, source.places) for source in sources], derived) if runs else (0, 0)
     return MergeReport(
         library=target,
         environments=len(groups),

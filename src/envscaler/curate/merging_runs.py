@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
+from envscaler.curate.shelving import Deriving
 from envscaler.rollout.report import RunRecord
 from envscaler.rollout.results import Place
 from envscaler.rollout.scores import UNFINISHED, scores
@@ -15,7 +16,7 @@ from envscaler.trajectory import Trajectory
 _Key = tuple[str, str, int]
 
 
-def merge_runs(sources: Sequence[tuple[LibraryStore, Mapping[Place, Place]]], merged: LibraryStore) -> tuple[int, int]:
+def merge_runs(sources: Sequence[tuple[LibraryStore, Mapping[Place, Place]]], derived: Deriving) -> tuple[int, int]:
     """Copy all runs into the merged library.
 
     Two runs of one id whose agent, models, prompts and settings are the same become one; of two episodes of the same
@@ -23,6 +24,7 @@ def merge_runs(sources: Sequence[tuple[LibraryStore, Mapping[Place, Place]]], me
 
     Args:
         sources: each library with where its scenarios are now.
+        derived: the merged library.
 
     Returns:
         The runs and the episodes that are there in the end.
@@ -40,15 +42,15 @@ def merge_runs(sources: Sequence[tuple[LibraryStore, Mapping[Place, Place]]], me
                     break
                 name = f"{run_id}-{number}"
             parts.setdefault(name, []).append((run, record, places))
-    episodes = sum(_written(name, members, merged) for name, members in sorted(parts.items()))
+    episodes = sum(_written(name, members, derived) for name, members in sorted(parts.items()))
     return len(parts), episodes
 
 
-def _written(
-    name: str, members: Sequence[tuple[RunStore, RunRecord, Mapping[Place, Place]]], merged: LibraryStore
-) -> int:
+def _written(name: str, members: Sequence[tuple[RunStore, RunRecord, Mapping[Place, Place]]], derived: Deriving) -> int:
     """Write one run, whatever a killed command left of it; its number of episodes."""
-    target = merged.run(name)
+    target = derived.store.run(name)
+    if derived.finished and target.read_run(RunRecord) is not None:
+        return sum(1 for _ in target.trajectories())
     seen: dict[_Key, bool] = {}
     """Whether the episode came to its end, of those met in this call."""
     doubled = 0
@@ -70,7 +72,7 @@ def _written(
             records[0].model_copy(
                 update={
                     "id": name,
-                    "library": merged.path.resolve(),
+                    "library": derived.store.path.resolve(),
                     "settings": records[0].settings.model_copy(update={"out": None}),
                     "planned": sum(record.planned for record in records) - doubled,
                     "status": "complete" if all(record.status == "complete" for record in records) else "stopped",

@@ -13,8 +13,11 @@ from envscaler.errors import StoreError
 from envscaler.evidence import EnvironmentAudit, Proof
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
-from envscaler.store import LibraryStore, splits_of
+from envscaler.store import LibraryStore, splits_of, write_atomic
 from envscaler.store.grounds import is_library
+
+_UNFINISHED = "unfinished"
+"""In the folder of caches, as long as not everything is there."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,52 @@ class Shelved:
     """None also where its scenarios are no longer those that were audited."""
 
 
+class Deriving:
+    """A library in the making.
+
+    Once it is finished, what is in it belongs to whoever works with it: the same command then adds what is missing and
+    touches nothing that is there.
+    """
+
+    def __init__(self, store: LibraryStore, *, finished: bool) -> None:
+        self.store = store
+        self.finished = finished
+
+    def put(self, shelved: Shelved) -> None:
+        """Put an environment in, unless it is there as it should be."""
+        skeleton = shelved.skeleton
+        if self.store.has(skeleton.id):
+            there = Shelved(
+                skeleton=self.store.read_environment(skeleton.id),
+                assessment=self.store.read_assessment(skeleton.id),
+                scenarios=tuple(self.store.scenarios(skeleton.id)),
+                proofs=tuple(self.store.proofs(skeleton.id)),
+                audit=self.store.read_audit(skeleton.id),
+            )
+            if self.finished or there == shelved:
+                return
+        self.store.write_environment(skeleton, shelved.assessment, shelved.scenarios, shelved.proofs)
+        if shelved.audit is not None:
+            self.store.write_audit(shelved.audit)
+
+    def clear(self, wanted: Iterable[str]) -> None:
+        """Remove environments that a killed command put in and that its sources no longer have."""
+        for env_id in () if self.finished else set(self.store.env_ids()) - set(wanted):
+            self.store.remove_environment(env_id)
+
+    def add_splits(self, splits: Mapping[str, str]) -> None:
+        """Put environments into splits. One that is in a split already stays there."""
+        before = splits_of(self.store)
+        wanted = {**splits, **before}
+        if wanted != before:
+            members: dict[str, list[str]] = {}
+            for env_id, split in sorted(wanted.items()):
+                members.setdefault(split, []).append(env_id)
+            self.store.write_splits(members)
+
+
 @contextmanager
-def derived_library(target: Path, sources: Iterable[Path], provenance: dict[str, Any]) -> Iterator[LibraryStore]:
+def derived_library(target: Path, sources: Iterable[Path], provenance: dict[str, Any]) -> Iterator[Deriving]:
     """A library to be filled from others.
 
     Args:
@@ -42,46 +89,18 @@ def derived_library(target: Path, sources: Iterable[Path], provenance: dict[str,
     for source in sources:
         if target.resolve() == source.resolve():
             raise StoreError(f"{target} is what is read; name another folder for the new library")
-    there = is_library(target)
-    if there and LibraryStore.open(target).read_index().provenance != provenance:
+    before = LibraryStore.open(target) if is_library(target) else None
+    # One without anything is what a command leaves that is killed as it begins.
+    there = before is not None and bool(before.read_index().provenance or before.env_ids())
+    if before is not None and there and before.read_index().provenance != provenance:
         raise StoreError(f"{target} is a library that was made otherwise; name a new folder")
     with LibraryStore.making(target) as store, store.writing():
+        mark = store.cache_dir / _UNFINISHED
+        deriving = Deriving(store, finished=there and not mark.exists())
         if not there:
+            # First, so that a library without it is known to be whole.
+            write_atomic(mark, "")
             store.write_index(provenance)
-        yield store
+        yield deriving
         store.write_index(provenance)
-
-
-def shelve(store: LibraryStore, shelved: Shelved) -> None:
-    """Put an environment into a library, unless it is there as it should be."""
-    skeleton = shelved.skeleton
-    if store.has(skeleton.id):
-        there = (
-            store.read_environment(skeleton.id),
-            store.read_assessment(skeleton.id),
-            tuple(store.scenarios(skeleton.id)),
-            tuple(store.proofs(skeleton.id)),
-            store.read_audit(skeleton.id),
-        )
-        if there == (skeleton, shelved.assessment, shelved.scenarios, shelved.proofs, shelved.audit):
-            return
-    store.write_environment(skeleton, shelved.assessment, shelved.scenarios, shelved.proofs)
-    if shelved.audit is not None:
-        store.write_audit(shelved.audit)
-
-
-def clear(store: LibraryStore, wanted: Iterable[str]) -> None:
-    """Remove environments that are not wanted any more, since a source was changed in between."""
-    for env_id in set(store.env_ids()) - set(wanted):
-        store.remove_environment(env_id)
-
-
-def add_splits(store: LibraryStore, splits: Mapping[str, str]) -> None:
-    """Put environments into splits. One that is in a split of the new library already stays there."""
-    before = splits_of(store)
-    wanted = {**splits, **before}
-    if wanted != before:
-        members: dict[str, list[str]] = {}
-        for env_id, split in sorted(wanted.items()):
-            members.setdefault(split, []).append(env_id)
-        store.write_splits(members)
+        mark.unlink(missing_ok=True)
