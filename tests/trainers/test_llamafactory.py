@@ -36,7 +36,7 @@ def loaded(out: Path) -> list[dict[str, Any]]:
 def test_no_row_is_skipped(name: str, run: Path, tmp_path: Path) -> None:
     report = export_sft(run, tmp_path / "rows.jsonl", format=name)
     rows = loaded(tmp_path / "rows.jsonl")
-    assert len(rows) == len(rows_in(tmp_path / "rows.jsonl")) == report.rows
+    assert len(rows) == len(rows_in(tmp_path / "rows.jsonl")) == report.kept
     for row in rows:
         # What it skips with a warning it leaves without prompt and response.
         assert row["_prompt"]
@@ -67,6 +67,9 @@ def test_calls_and_tools_of_sharegpt_rows_are_those_that_were_played(run: Path, 
 
 
 def _written(content: str) -> str:
-    """A call as its template for Qwen 3 writes it into what is learned."""
-    (text,) = TEMPLATES["qwen3"].format_function.apply(content=content)
-    return str(text)
+    """A call as its template for Qwen 3 writes it into what is learned, up to the end of the turn."""
+    template = TEMPLATES["qwen3"]
+    (text,) = template.format_function.apply(
+        content=content, thought_words=template.thought_words, tool_call_words=template.tool_call_words
+    )
+    return str(text).removesuffix("<|im_end|>\n")
