@@ -76,6 +76,22 @@ def test_errors_are_texts_and_end_nothing(desk: TextEnv, reply: str) -> None:
     assert play_solution(desk)[1] == 1.0
 
 
+def test_slips_of_form_are_put_right_or_answered_or_end_the_episode_as_in_rollouts(folder: Path) -> None:
+    unclosed = as_text(lend("Ann")).removesuffix("\n</tool_call>")
+    outcomes = []
+    for on_slip in ("repair", "error", "stop"):
+        env = TextEnv(folder, "lending-desk", on_slip=on_slip)
+        env.reset(0)
+        _, _, terminated, truncated, info = env.step(unclosed)
+        assert info["slips"] == ["unclosed_tag"]
+        outcomes.append((info["is_error"], terminated, truncated, info["stop_reason"]))
+    assert outcomes == [
+        (False, False, False, None),
+        (True, False, False, None),
+        (False, False, True, "invalid_action"),
+    ]
+
+
 def test_several_calls_of_one_reply_are_carried_out_in_order_and_all_answered(desk: TextEnv) -> None:
     desk.reset(0)
     back = ToolCall(name="return_book", arguments={"loan_id": "L1"})

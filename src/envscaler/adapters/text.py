@@ -13,15 +13,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self, get_args
 
 from envscaler.adapters.sources import Source
-from envscaler.agents import SystemPrompts
-from envscaler.agents.dialects import DialectName, Reading, complaint, dialect_of
+from envscaler.agents import AgentReply, SystemPrompts
+from envscaler.agents.dialects import DialectName, Reading, dialect_of
 from envscaler.env import ToolEnv
 from envscaler.errors import SandboxError, UsageError, exception_text, require_integer, require_one_of
 from envscaler.llm.wire import completion_from
-from envscaler.messages import AssistantMessage, ToolCall, ToolMessage
+from envscaler.messages import AssistantMessage, ToolMessage
 from envscaler.rollout import STEP_LIMITS
+from envscaler.rollout.slip_policy import CallPolicy, OnSlip, Ruling
 from envscaler.sandbox import Isolation
-from envscaler.trajectory import RewardMode, StopReason, Verdict
+from envscaler.trajectory import RewardMode, StopReason, Usage, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class TextEnv:
         reward: RewardMode = "fraction",
         max_steps: int | None = STEP_LIMITS["non-conversation"],
         dialect: DialectName = "hermes",
+        on_slip: OnSlip = "repair",
         observations: Form = "text",
         on_failure: OnFailure = "raise",
         coerce: bool = False,
@@ -67,6 +69,8 @@ class TextEnv:
             reward: how the final state is rewarded, see `Verdict.reward`.
             max_steps: replies after which an episode is truncated; None: no limit.
             dialect: how calls are written in replies.
+            on_slip: what follows of replies whose form is wrong, as in rollouts: `repair` puts right what is certain
+                and answers the rest by an error, `error` answers all, `stop` truncates the episode.
             on_failure: what a failure of the machinery does. It is never a reward of 0. `raise`: raises SandboxError.
                 `truncate`: the episode is truncated with a reward of NaN and the reason in `info["infrastructure"]`;
                 at reset, `env_reset_failed` is set instead, and the reset after it tries again.
@@ -79,6 +83,7 @@ class TextEnv:
         """
         require_one_of("reward", reward, get_args(RewardMode))
         require_one_of("observations", observations, get_args(Form))
+        require_one_of("on_slip", on_slip, get_args(OnSlip))
         require_one_of("on_failure", on_failure, get_args(OnFailure))
         chosen = (env_ids,) if isinstance(env_ids, str) else None if env_ids is None else tuple(env_ids)
         self._source = Source.of(library, chosen, held_out=held_out, isolation=isolation)
@@ -92,6 +97,7 @@ class TextEnv:
         self._reward: RewardMode = reward
         self._max_steps = None if max_steps is None else require_integer("max_steps", max_steps, low=1)
         self._dialect = dialect_of(dialect)
+        self._policy = CallPolicy(on_slip=on_slip)
         self._form: Form = observations
         self._on_failure: OnFailure = on_failure
         self._coerce = coerce
@@ -103,6 +109,7 @@ class TextEnv:
             "reward": reward,
             "max_steps": max_steps,
             "dialect": dialect,
+            "on_slip": on_slip,
             "observations": observations,
             "on_failure": on_failure,
             "coerce": coerce,
@@ -221,9 +228,13 @@ class TextEnv:
             return self._ended(env, StopReason.TOKEN_LIMIT)
         reading = self._reading(env, action)
         self._messages.append(_as_written(action, reading.message))
-        if reading.fault is None and not reading.message.tool_calls:
+        if not reading.message.tool_calls:
             return self._ended(env, StopReason.FINISHED)
-        results = [self._answered(env, call, reading) for call in reading.message.tool_calls]
+        ruling = self._ruling(reading)
+        if ruling.stop is not None:
+            return self._ended(env, StopReason.INVALID_ACTION, (), reading)
+        calls = zip(reading.message.tool_calls, ruling.refusals, strict=True)
+        results = [refusal if refusal is not None else env.carry_out(call) for call, refusal in calls]
         self._messages += [_told(result) for result in results]
         if self._max_steps is not None and self._steps >= self._max_steps:
             return self._ended(env, StopReason.STEP_LIMIT, results, reading)
@@ -237,12 +248,16 @@ class TextEnv:
         called = bool(completion.message.tool_calls)
         return (dialect_of("native") if called else self._dialect).read(completion, env.tools)
 
-    def _answered(self, env: ToolEnv, call: ToolCall, reading: Reading) -> ToolMessage:
-        if call.malformed is None:
-            return env.carry_out(call)
-        faults = [slip for slip in reading.slips if not slip.repaired]
-        told = complaint(faults or reading.slips, self._dialect.form)
-        return ToolMessage(content=f"Error: {told}", tool_call_id=call.id or "", name=call.name, is_error=True)
+    def _ruling(self, reading: Reading) -> Ruling:
+        reply = AgentReply(
+            message=reading.message,
+            usage=Usage(),
+            model="",
+            slips=reading.slips,
+            fault=reading.fault,
+            form=self._dialect.form,
+        )
+        return self._policy.ruling(reading.message, reply)
 
     def _ended(
         self,
