@@ -103,6 +103,14 @@ def register(app: typer.Typer) -> None:
             ),
         ] = AgentName.MODEL,
         samples: Annotated[int, typer.Option("--samples", min=1, help="Episodes of each scenario.")] = 1,
+        concurrency: Annotated[
+            int | None,
+            typer.Option(
+                "--concurrency",
+                min=1,
+                help="Episodes in play at the same time; else somewhat more than the endpoint is given calls, or 32.",
+            ),
+        ] = None,
         mode: Annotated[
             ModeName, typer.Option("--mode", help="The whole task at once, or a simulated user who tells it in parts.")
         ] = ModeName.NON_CONVERSATION,
@@ -202,6 +210,7 @@ def register(app: typer.Typer) -> None:
             user_slips=user_slips.value,
             system_prompt=system_prompt,
             isolation=isolation.value,
+            concurrency=concurrency,
         )
         with open_library(folder) as opened_library:
             if settings.agent == "model" or settings.mode == "conversation":
