@@ -27,8 +27,17 @@ def _row(chat: Chat, trajectory: Trajectory) -> Row:
         {"reasoning_content": "", **message} if message["role"] == "assistant" else message
         for message in (imported if isinstance(imported, list) else native.messages)
     ]
-    row = {"traj_type": _TYPES[trajectory.mode], **entry, "tools": list(native.tools), "messages": messages}
-    return {name: json_of(part) if name in _STRINGS else part for name, part in row.items()}
+    row = {
+        "traj_type": _TYPES[trajectory.mode],
+        **entry,
+        "tools": list(native.tools),
+        "messages": messages,
+        # Readers take anything but an empty list for a conversation.
+        "user_messages": entry.get("user_messages") or [],
+    }
+    return {
+        name: json_of(part) if name in _STRINGS and not isinstance(part, str) else part for name, part in row.items()
+    }
 
 
 RELEASED = SftFormat(
