@@ -63,7 +63,6 @@ def served(messages: list[Any], tools: list[Any], template: ChatTemplate, tokeni
         tools=tools,
         chat_template=template.source,
         tokenize=False,
-        strftime_now=DAY.strftime,
         **template.variables,
         **settings,
     )
