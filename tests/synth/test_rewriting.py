@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from synth.conftest import settings_of
+from synth.lending import LendingModel, check_code
 
 from envscaler.errors import BudgetExhausted
 from envscaler.evidence import Thresholds
@@ -196,3 +197,61 @@ async def test_writers_are_shown_what_they_write_a_version_of(
         assert all(part in text for part in shown)
     # Whoever writes checks is not told how long the solution of a version may be.
     assert "The old task." not in str(Prompts().render(roles.WRITE_CHECKLIST, listed)[-1].content)
+
+
+class AsksForMore(LendingModel):
+    """Writes a harder version when it is asked for one: it wants another thing added, too."""
+
+    def write_state(self, inputs: t.WriteStateInputs) -> Any:
+        if inputs.wanted is not None:
+            inputs = inputs.model_copy(update={"index": inputs.index + 3})
+        return super().write_state(inputs)
+
+    def write_task(self, inputs: t.WriteTaskInputs) -> Any:
+        usual = super().write_task(inputs)
+        if inputs.wanted is None:
+            return usual
+        more = {"name": "add_thing", "arguments": {"label": "a spare one"}}
+        return {"task": f'{usual["task"]} Then add "a spare one".', "plan": [*usual["plan"], more]}
+
+    def write_checklist(self, inputs: t.WriteChecklistInputs) -> Any:
+        usual = super().write_checklist(inputs)
+        more = ['Has "a spare one" been added?'] if "spare" in inputs.task else []
+        return {"checklist": [*usual["checklist"], *more]}
+
+    def write_check(self, inputs: t.WriteCheckInputs) -> Any:
+        if inputs.position < 2:
+            return super().write_check(inputs)
+        spare = "[one for one in final_state['things'].values() if one.get('label') == 'a spare one']"
+        return check_code(f"return [one.get('status') for one in {spare}] == ['free']")
+
+
+async def test_a_model_writes_versions_of_its_own_scenarios(task_file: Path, tmp_path: Path) -> None:
+    async with open_models(ModelSettings(), offline=AsksForMore()) as models:
+        await run_synth(settings_of(task_file, tmp_path / "library", limit=1, solver_runs=0), models, Prompts())
+        library = LibraryStore.open(tmp_path / "library")
+        calibrate(library, 4)
+        rewriting = Rewriting(model="m", harden=True, solver_runs=0)
+        (told,) = await run_rewrite(library, rewriting, models, Prompts())
+    assert told.fault is None
+    harder = by_id(library)[told.scenario_id]
+    assert "spare" in harder.task
+    assert harder.solution is not None
+    assert len(harder.solution) == 4
+    assert harder.origin.models["scenario_writer"] == "lending"
+
+
+async def test_a_version_that_is_not_harder_is_dropped(task_file: Path, tmp_path: Path) -> None:
+    class AsksForTheSame(AsksForMore):
+        def write_task(self, inputs: t.WriteTaskInputs) -> Any:
+            return super().write_task(inputs.model_copy(update={"wanted": None}))
+
+    async with open_models(ModelSettings(), offline=AsksForTheSame()) as models:
+        await run_synth(settings_of(task_file, tmp_path / "library", limit=1, solver_runs=0), models, Prompts())
+        library = LibraryStore.open(tmp_path / "library")
+        calibrate(library, 4)
+        rewriting = Rewriting(model="m", harden=True, solver_runs=0)
+        (told,) = await run_rewrite(library, rewriting, models, Prompts())
+    assert told.fault is not None
+    assert "it is not harder" in told.fault
+    assert told.scenario_id not in by_id(library)
