@@ -11,6 +11,7 @@ import pytest
 from envscaler.state import canonical
 from perf.baseline import AuthorsWay, differences
 from perf.machine import LARGE_S, SMALL_S, Machine
+from perf.rollouts import endpoint, step
 from perf.sides import Bare
 from perf.targets import Target
 from perf.usage import measured
@@ -90,3 +91,12 @@ def test_released_workloads_have_states_calls_and_checks(shared_data: Path) -> N
     workloads = released()
     assert len(workloads) == 8
     assert all(workload.state and workload.calls and workload.checks for workload in workloads)
+
+
+def test_a_server_of_constant_latency_and_a_model_in_process_play_whole_episodes() -> None:
+    served = endpoint(0.05, 4, 6)
+    assert served["calls"] == 30
+    assert 0 < served["share"] <= 1
+    stepped = step(4, 3)
+    assert (stepped["episodes"], stepped["steps"]) == (3, 12)
+    assert stepped["cpu_s"] >= stepped["parent_s"] > 0
