@@ -88,3 +88,10 @@ def test_what_cannot_be_compared_is_refused(cli: Command, library: Path) -> None
         for one in edited:
             again.append(one)
     assert "nothing can be compared" in cli("compare", noop, oracle).refused()
+
+
+def test_runs_of_the_same_name_are_told_apart(cli: Command, made_library: Path, library: Path) -> None:
+    runs = made_library / "rollouts/noop", library / "rollouts/noop"
+    answer = cli("scores", *runs)
+    text = "".join(answer.out.split())
+    assert all("".join(f"{run}: ended: finished 2".split()) in text for run in runs)

@@ -24,27 +24,29 @@ _WORDS = {"noop": "doing nothing", "random": "calls at random"}
 
 def show_scorecards(cards: Sequence[Scorecard], out: Console) -> None:
     """One table of rewards with a line for each run and its floors, one of pass@k, and what else is to be known."""
-    for card in cards:
+    named = _named(cards)
+    for name, card in named.items():
         for sentence in (card.note, card.lack):
             if sentence:
-                out.print(text_of(f"{card.run.name}: {sentence}" if len(cards) > 1 else sentence, "yellow"))
+                out.print(text_of(f"{name}: {sentence}" if len(cards) > 1 else sentence, "yellow"))
     table = _table("run", "episodes", *_headings())
-    for card in cards:
+    for name, card in named.items():
         total = card.table.total
-        table.add_row(text_of(card.run.name, "cyan"), _episodes(total), *rewards_row(total))
+        table.add_row(text_of(name, "cyan"), _episodes(total), *rewards_row(total))
         add_floors(table, card.floors, total.scenarios)
     out.print(table)
-    totals = {card.run.name: card.table.total for card in cards}
+    totals = {name: card.table.total for name, card in named.items()}
     show_passes(totals, out)
     _show_use("run", totals, out)
-    for card in cards:
-        show_counts(card.table.total, out, card.run.name if len(cards) > 1 else None)
-    out.print(text_of("In brackets: 95% intervals, environments drawn anew.", "dim"))
+    for name, total in totals.items():
+        show_counts(total, out, name if len(cards) > 1 else None)
+    drawn = "environments" if any(len(card.table.environments) > 1 for card in cards) else "scenarios"
+    out.print(text_of(f"In brackets: 95% intervals, {drawn} drawn anew.", "dim"))
 
 
 def show_groups(cards: Sequence[Scorecard], by: str, out: Console) -> None:
     """The scores of each environment, level of difficulty or stop reason."""
-    for card in cards:
+    for title, card in _named(cards).items():
         groups: Mapping[str, Scores] = {
             "environment": card.table.environments,
             "difficulty": card.table.difficulties,
@@ -52,7 +54,7 @@ def show_groups(cards: Sequence[Scorecard], by: str, out: Console) -> None:
         }[by]
         out.print()
         if by == "difficulty" and not groups:
-            out.print(text_of(f"{card.run.name}: its library is not there, so that no difficulty is known", "yellow"))
+            out.print(text_of(f"{title}: its library is not there, so that no difficulty is known", "yellow"))
             continue
         table = _table(by, "episodes", *_headings())
         for name, scores in groups.items():
@@ -60,10 +62,16 @@ def show_groups(cards: Sequence[Scorecard], by: str, out: Console) -> None:
             if by == "environment" and scores.idle["fraction"].value is not None:
                 table.add_row("  doing nothing", "", *_floor_cells(scores.idle), style="dim")
         if len(cards) > 1:
-            out.print(text_of(card.run.name, "bold"))
+            out.print(text_of(title, "bold"))
         out.print(table)
         show_passes(groups, out)
         _show_use(by, groups, out)
+
+
+def _named(cards: Sequence[Scorecard]) -> dict[str, Scorecard]:
+    """The runs under the names of their folders; under their paths where these are not different."""
+    names = [card.run.name for card in cards]
+    return {str(card.run) if names.count(card.run.name) > 1 else card.run.name: card for card in cards}
 
 
 def add_floors(table: Table, floors: Sequence[Floor], scenarios: int) -> None:
