@@ -30,6 +30,14 @@ def cases() -> list[Any]:
     ]
 
 
+def live_cases() -> list[Any]:
+    return [
+        pytest.param(line["dialect"], line, id=f"{path.stem}-{line['dialect']}-{index}")
+        for path in sorted((REPLIES / "live").glob("*.jsonl"))
+        for index, line in enumerate(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
+    ]
+
+
 def read(name: DialectName, line: dict[str, Any]) -> Reading:
     reply, finish = line["reply"], line.get("finish", "stop")
     if isinstance(reply, dict):
@@ -39,7 +47,7 @@ def read(name: DialectName, line: dict[str, Any]) -> Reading:
     return dialect_of(name).read(completion, TOOLS)
 
 
-@pytest.mark.parametrize(("name", "line"), cases())
+@pytest.mark.parametrize(("name", "line"), [*cases(), *live_cases()])
 def test_a_reply_comes_to_what_was_judged_by_hand(name: DialectName, line: dict[str, Any]) -> None:
     reading = read(name, line)
     message = reading.message

@@ -15,6 +15,7 @@ from envscaler.agents.dialects import (
     DIALECTS,
     SLIPS,
     DialectName,
+    Memory,
     MistralDialect,
     TextDialect,
     dialect_of,
@@ -246,3 +247,15 @@ def test_reasoning_is_shown_again_as_asked() -> None:
         assert [word for word in ("early", "late") if word in texts] == shown
         native = dialect_of("native", reasoning=kept).render(talk, TOOLS)
         assert [m.reasoning for m in native if isinstance(m, AssistantMessage) and m.reasoning] == shown
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_what_was_rendered_once_is_the_same_object_at_the_next_turn(name: DialectName) -> None:
+    call = ToolCall(name="list_loans", id="c0")
+    talk: list[Any] = [SystemMessage(content="PROMPT"), UserMessage(content="a"), AssistantMessage(tool_calls=(call,))]
+    talk.append(ToolMessage(content="[]", tool_call_id="c0", name="list_loans"))
+    dialect, memory = dialect_of(name), Memory()
+    before = dialect.render(talk, TOOLS, memory)
+    after = dialect.render([*talk, AssistantMessage(content="None."), UserMessage(content="b")], TOOLS, memory)
+    assert all(one is other for one, other in zip(before, after, strict=False))
+    assert after == dialect.render([*talk, AssistantMessage(content="None."), UserMessage(content="b")], TOOLS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envscaler.agents.agent import AgentKind, AgentReply, Briefing
-from envscaler.agents.dialects import NativeDialect, Reading, TextDialect
+from envscaler.agents.dialects import Memory, NativeDialect, Reading, TextDialect
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
 from envscaler.messages import Message
 from envscaler.models.settings import OFFLINE
@@ -56,6 +56,7 @@ class _ModelPlayer:
         self._sampling = sampling
         self._dialect = dialect
         self._briefing = briefing
+        self._memory = Memory()
 
     async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> AgentReply:
         messages = tuple(conversation)
@@ -64,9 +65,9 @@ class _ModelPlayer:
             ModelRequest(
                 role=AGENT_TURN.name,
                 inputs=self._inputs(messages),
-                messages=dialect.render(messages, tools),
+                messages=dialect.render(messages, tools, self._memory),
                 tools=tuple(tools) if dialect.sends_tools else (),
-                response_schema=dialect.response_schema(tools),
+                response_schema=self._memory.kept((tools,), "schema", lambda: dialect.response_schema(tools)),
                 sampling=self._sampling,
                 sends_reasoning=dialect.sends_reasoning,
                 sample=(self._briefing.sample, 0),

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import get_args
 
 from envscaler.agents.dialects.choosing import choose_dialect
-from envscaler.agents.dialects.dialect import Dialect, DialectName, Kept, Reading, TextDialect, prompt_file_digest
+from envscaler.agents.dialects.dialect import (
+    Dialect,
+    DialectName,
+    Kept,
+    Memory,
+    Reading,
+    TextDialect,
+    prompt_file_digest,
+)
 from envscaler.agents.dialects.hermes import HermesDialect
 from envscaler.agents.dialects.llama import LlamaDialect
 from envscaler.agents.dialects.mistral import MistralDialect
@@ -52,6 +60,7 @@ __all__ = [
     "HermesDialect",
     "Kept",
     "LlamaDialect",
+    "Memory",
     "MistralDialect",
     "NativeDialect",
     "Qwen35Dialect",

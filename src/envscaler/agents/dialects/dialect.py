@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, TypeVar
 
 from jinja2 import StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -38,6 +38,8 @@ DialectName = Literal["native", "hermes", "qwen3.5", "llama", "mistral", "react"
 Kept = Literal["none", "turn", "all"]
 """Which reasoning of earlier replies a model is shown again: none, that since the last user message, or all."""
 
+MadeT = TypeVar("MadeT")
+
 NO_REPLY = "(no reply)"
 """What stands for an empty message of the model, which many servers refuse."""
 
@@ -51,6 +53,22 @@ class Reading:
     slips: tuple[Slip, ...] = ()
     fault: str | None = None
     """Kind of the first slip that leaves nothing to be carried out; None when all calls, or the answer, are good."""
+
+
+class Memory:
+    """What was rendered for one episode: a conversation only grows, and is rendered again at each of its turns."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], tuple[tuple[object, ...], object]] = {}
+
+    def kept(self, sources: tuple[object, ...], key: object, make: Callable[[], MadeT]) -> MadeT:
+        """What `make` gives, made once for these very objects."""
+        place = (*map(id, sources), key)
+        held = self._made.get(place)
+        # Kept with what it was made of, so that an id is never another object's.
+        if held is None:
+            held = self._made[place] = (sources, make())
+        return held[1]  # type: ignore[return-value]
 
 
 class Dialect(Protocol):
@@ -91,8 +109,14 @@ class Dialect(Protocol):
         """The schema that a reply is held to; None where there is none."""
         ...
 
-    def render(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> tuple[Message, ...]:
-        """A conversation as the endpoint is sent it."""
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], memory: Memory | None = None
+    ) -> tuple[Message, ...]:
+        """A conversation as the endpoint is sent it.
+
+        Args:
+            memory: of the episode; what was rendered once is then the same object again.
+        """
         ...
 
     def read(self, completion: Completion, tools: Sequence[ToolSpec]) -> Reading:
@@ -137,30 +161,46 @@ class TextDialect(ABC):
     def response_schema(self, tools: Sequence[ToolSpec]) -> JsonSchema | None:
         return None
 
-    def render(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> tuple[Message, ...]:
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], memory: Memory | None = None
+    ) -> tuple[Message, ...]:
+        memory = memory if memory is not None else Memory()
         told = max((index for index, message in enumerate(messages) if isinstance(message, UserMessage)), default=-1)
         by_name = {tool.name: tool for tool in tools}
-        prompt = ""
+        prompts: list[str] = []
         out: list[Message] = []
         results: list[ToolMessage] = []
+
+        def end_results() -> None:
+            if results:
+                shown = tuple(results)
+                out.append(memory.kept((shown[0],), len(shown), lambda: UserMessage(content=self.results_text(shown))))
+                results.clear()
+
         for index, message in enumerate(messages):
             if isinstance(message, ToolMessage):
                 results.append(message)
                 continue
-            if results:
-                out.append(UserMessage(content=self.results_text(results)))
-                results = []
+            end_results()
             if isinstance(message, SystemMessage):
-                prompt = f"{prompt}\n\n{message.content}" if prompt else message.content
+                prompts.append(message.content)
             elif isinstance(message, AssistantMessage):
-                kept = self.reasoning == "all" or (self.reasoning == "turn" and index > told)
-                shown = message if kept else message.model_copy(update={"reasoning": None})
-                out.append(AssistantMessage(content=self.text_of(shown, by_name) or NO_REPLY))
+                kept = message.reasoning is None or self.shows(index, told)
+                out.append(memory.kept((message,), kept, partial(self._written, message, kept, by_name)))
             else:
                 out.append(message)
-        if results:
-            out.append(UserMessage(content=self.results_text(results)))
-        return (SystemMessage(content=self.system_text(prompt, tools)), *out)
+        end_results()
+        prompt = "\n\n".join(prompts)
+        system = memory.kept((tools,), prompt, lambda: SystemMessage(content=self.system_text(prompt, tools)))
+        return (system, *out)
+
+    def shows(self, index: int, told: int) -> bool:
+        """Whether the reasoning of a message is shown, by its place and that of the last user message."""
+        return self.reasoning == "all" or (self.reasoning == "turn" and index > told)
+
+    def _written(self, message: AssistantMessage, kept: bool, tools: Tools) -> AssistantMessage:
+        shown = message if kept else message.model_copy(update={"reasoning": None})
+        return AssistantMessage(content=self.text_of(shown, tools) or NO_REPLY)
 
     def text_of(self, message: AssistantMessage, tools: Tools) -> str:
         """A message as the model writes it."""

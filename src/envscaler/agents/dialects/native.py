@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from envscaler.agents.dialects.bare import bare_calls
-from envscaler.agents.dialects.dialect import NO_REPLY, DialectName, Kept, Reading, TextDialect, assembled, faulty
+from envscaler.agents.dialects.dialect import (
+    NO_REPLY,
+    DialectName,
+    Kept,
+    Memory,
+    Reading,
+    TextDialect,
+    assembled,
+    faulty,
+)
 from envscaler.agents.dialects.foreign import foreign_calls
 from envscaler.agents.dialects.made_calls import made_call
 from envscaler.agents.dialects.shape import Found, Tools
@@ -31,20 +41,24 @@ class NativeDialect(TextDialect):
     def system_text(self, prompt: str, tools: Sequence[ToolSpec]) -> str:
         return prompt
 
-    def render(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> tuple[Message, ...]:
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], memory: Memory | None = None
+    ) -> tuple[Message, ...]:
         if _go_as_they_are(messages):
             return tuple(messages)
+        memory = memory if memory is not None else Memory()
         told = max((index for index, message in enumerate(messages) if isinstance(message, UserMessage)), default=-1)
         nameless: set[str] = set()
         out: list[Message] = []
         for index, message in enumerate(messages):
             if isinstance(message, ToolMessage) and message.tool_call_id in nameless:
                 # There is no call that it could answer.
-                out.append(UserMessage(content=message.content))
+                said = message.content
+                out.append(memory.kept((message,), None, partial(UserMessage, content=said)))
             elif isinstance(message, AssistantMessage):
-                kept = self.reasoning == "all" or (self.reasoning == "turn" and index > told)
+                kept = message.reasoning is None or self.shows(index, told)
                 nameless |= {call.id for call in message.tool_calls if not call.name and call.id is not None}
-                out.append(_sendable(message, kept))
+                out.append(memory.kept((message,), kept, partial(_sendable, message, kept)))
             else:
                 out.append(message)
         return tuple(out)
@@ -105,7 +119,7 @@ def _may_hold_call(text: str, tools: Sequence[ToolSpec]) -> bool:
 
 def _sendable(message: AssistantMessage, kept: bool) -> AssistantMessage:
     """The message as every server takes it: they parse the arguments of earlier calls, and refuse what is no JSON."""
-    if (kept or message.reasoning is None) and all(call.malformed is None for call in message.tool_calls):
+    if kept and all(call.malformed is None for call in message.tool_calls):
         return message if message.tool_calls or message.content else message.model_copy(update={"content": NO_REPLY})
     named = [call for call in message.tool_calls if call.name]
     written = [call.malformed or "" for call in message.tool_calls if not call.name]

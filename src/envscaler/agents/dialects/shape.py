@@ -68,7 +68,10 @@ def shaped(value: JsonValue, text: str, tools: Tools, keys: Keys, slips: Sequenc
     if not _name(members, attempt, tools, keys):
         attempt.fault = "nameless_call"
         return attempt
-    _arguments(members, attempt, tools.get(attempt.name), keys)
+    if _is_definition(members, tools.get(attempt.name)):
+        attempt.fault = "echoed_tool"
+    else:
+        _arguments(members, attempt, tools.get(attempt.name), keys)
     attempt.slips = list(dict.fromkeys(attempt.slips))
     return attempt
 
@@ -120,6 +123,14 @@ def _undressed(name: str, attempt: Attempt, tools: Tools) -> str:
         attempt.slips.append("other_form")
         return bare
     return name
+
+
+def _is_definition(members: dict[str, JsonValue], tool: ToolSpec | None) -> bool:
+    """Whether this is a tool as it is offered and no call of it: small models repeat what they were told."""
+    if "description" in members and "description" not in parameters_of(tool):
+        return True
+    given = next((members[key] for key in _ARGUMENT_KEYS if key in members), None)
+    return isinstance(given, dict) and given.get("type") == "object" and isinstance(given.get("properties"), dict)
 
 
 def _arguments(members: dict[str, JsonValue], attempt: Attempt, tool: ToolSpec | None, keys: Keys) -> None:

@@ -47,6 +47,7 @@ SLIPS: dict[str, str] = {
     "cut_reply": "the reply was cut off at the token limit",
     "unreadable_call": "the call cannot be read",
     "unreadable_arguments": "the arguments are not a JSON object",
+    "echoed_tool": "the definition of a tool is repeated instead of a call with values",
     "nameless_call": "the call does not name a tool",
     "no_action": "the reply neither makes a call nor gives a final answer",
     "unclosed_thinking": "the reasoning was never closed, and nothing follows it",
