@@ -74,6 +74,10 @@ def test_the_tokenizer_is_the_same_read_by_either_package(tokenizer: Any, tokeni
     text = '<|im_start|>user\nŒ 图  \n\n<think>\n\n</think>\n\n<tool_call>\n{"a": [1, 2]}<|im_end|>\n'
     assert tuple(encode(text)) == ids_of(text, tokenizer)
     assert len(encode("<|im_end|><think></tool_call><|eot_id|>")) == 4
+    for name, shape in CASES:
+        chat = chat_of(SHAPES[shape])
+        written = template_of(name).render(chat.messages, chat.tools)
+        assert tuple(encode(written)) == ids_of(written, tokenizer)
 
 
 @pytest.mark.parametrize(("name", "shape"), CASES)
