@@ -211,6 +211,7 @@ def test_a_dataset_info_that_is_something_else_is_not_overwritten(tmp_path: Path
         with pytest.raises(StoreError, match=r"dataset_info\.json"):
             export_sft(run, tmp_path / "rows.jsonl", format="llamafactory-sharegpt")
         assert (tmp_path / "dataset_info.json").read_text() == content
+        assert not (tmp_path / "rows.jsonl").exists()
 
 
 # -- ms-swift, Axolotl, verl, the authors ---------------------------------------------------------------------

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from export.episodes import PLAIN, TALK, trajectory, turn
+from export.episodes import PARALLEL, PLAIN, TALK, stored, trajectory, turn
 
 from envscaler.agents.dialects import dialect_of
 from envscaler.errors import UsageError
-from envscaler.export import SFT_FORMATS
+from envscaler.export import SFT_FORMATS, SftFilters, export_sft
 from envscaler.export.formats import Unfit
 from envscaler.export.messages import chat_of
 from envscaler.export.rendering import Rendering
@@ -118,6 +119,20 @@ def test_a_template_that_refuses_an_episode_drops_it_with_one_reason_and_keeps_t
         Rendering(SFT_FORMATS["trl"], refusing).rows(trajectory())
     assert str(caught.value) == "the template does not take it"
     assert "no tools here" in (caught.value.detail or "")
+
+
+@pytest.mark.parametrize("filters", [SftFilters(), SftFilters(best=1)])
+def test_the_detail_of_a_refusal_is_told_however_episodes_are_chosen(filters: SftFilters, tmp_path: Path) -> None:
+    choosy = ChatTemplate(
+        "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}"
+        "{{ raise_exception('one call a turn') if m.tool_calls and m.tool_calls | length > 1 }}<{{ m.role }}>"
+        "{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function | tojson }}{% endfor %}</>{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    run = stored(tmp_path / "run", trajectory(), trajectory(id="u", scenario_id="u", steps=PARALLEL))
+    report = export_sft(run, tmp_path / "rows.jsonl", filters, template=choosy)
+    assert (report.kept, report.dropped) == (1, {"the template does not take it": 1})
+    assert "one call a turn" in report.notes[-1]
 
 
 def test_tokens_are_counted_where_a_tokenizer_is_given_and_estimated_else() -> None:

@@ -11,10 +11,12 @@ import pytest
 from export.episodes import PARALLEL, PLAIN, TALK, stored, trajectory, turn
 
 from envscaler.agents.dialects import DIALECTS, dialect_of
+from envscaler.errors import TemplateError
 from envscaler.export import SFT_FORMATS, export_sft
 from envscaler.export.messages import Chat, chat_of
 from envscaler.export.rendering import Rendering
 from envscaler.export.speech import spoken_chats
+from envscaler.export.templates import ChatTemplate
 from envscaler.messages import SystemMessage
 from envscaler.rollout import RolloutSettings, RunRecord
 from envscaler.store import RunStore
@@ -97,6 +99,20 @@ def test_a_run_says_in_which_dialect_and_with_which_reasoning_it_was_played(tmp_
     assert report.card.dialects == {"hermes": 1}
     assert all("think" not in json.dumps(row["prompt"][1:]) for row in rows)
     assert all("Make one call at a time." in row["prompt"][0]["content"] for row in rows)
+
+
+def test_a_template_without_tools_will_do_where_calls_are_text(tmp_path: Path) -> None:
+    plain = ChatTemplate(
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    folder = stored(tmp_path / "run", trajectory(dialect="hermes"))
+    with pytest.raises(TemplateError, match="tools"):
+        export_sft(folder, tmp_path / "rows.jsonl", template=plain)
+    RunStore(folder).write_run(
+        RunRecord(id="run", library=tmp_path / "L", settings=RolloutSettings(dialect="hermes"), planned=1)
+    )
+    assert export_sft(folder, tmp_path / "rows.jsonl", template=plain).kept == 1
 
 
 def test_the_authors_form_keeps_calls_as_calls(tmp_path: Path) -> None:

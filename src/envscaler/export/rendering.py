@@ -85,14 +85,6 @@ class Rendering:
             raise Unfit(f"more than {limit} tokens ({self.counting})")
         return kept, len(rendered) - len(kept)
 
-    def fault(self, trajectory: Trajectory, dialect: TextDialect | None = None) -> str | None:
-        """Why an episode gives no row; None when it gives some."""
-        try:
-            self.rows(trajectory, dialect)
-        except Unfit as unfit:
-            return str(unfit)
-        return None
-
     def _parts(self, trajectory: Trajectory, dialect: TextDialect | None) -> Iterator[Chat]:
         """What is to be one row each."""
         if dialect is None or self.format.structured:

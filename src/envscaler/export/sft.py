@@ -155,8 +155,9 @@ def export_sft(
     named = [runs] if isinstance(runs, RunStore | Path | str) else runs
     sources = run_sources(named, split)
     rendering = Rendering(chosen, template, encode, filters.max_tokens_row)
-    if template is not None:
+    if template is not None and any(source.calls_natively for source in sources):
         template.require_tools()
+    companions = chosen.companions(path)
     tally = _Tally()
     write_rows(path, _rows(sources, filters, rendering, tally), chosen.columns, as_list=chosen.as_list)
     written = [path]
@@ -169,7 +170,7 @@ def export_sft(
     notes = dict.fromkeys(note for source in sources for note in source.notes)
     card = _card(chosen, sources, filters, rendering, tally, written if not special else [])
     if not special:
-        for place, content in chosen.companions(path).items():
+        for place, content in companions.items():
             write_atomic(place, content)
             written.append(place)
         written.append(write_card(card, path))
@@ -204,23 +205,28 @@ def _require_fit(chosen: SftFormat, out: Path, parquet: bool) -> None:
 def _rows(sources: Sequence[RunSource], filters: SftFilters, rendering: Rendering, tally: _Tally) -> Iterator[Written]:
     number_of = {id(source): number for number, source in enumerate(sources)}
 
+    def rendered(source: RunSource, trajectory: Trajectory) -> tuple[list[Rendered], int] | str:
+        """The rows and how many are too long, or why there are none."""
+        try:
+            return rendering.rows(trajectory, source.dialect(trajectory))
+        except Unfit as unfit:
+            if unfit.detail is not None:
+                tally.details.setdefault(str(unfit), unfit.detail)
+            return str(unfit)
+
     def fault(source: RunSource, trajectory: Trajectory) -> str | None:
-        return rendering.fault(trajectory, source.dialect(trajectory))
+        answer = rendered(source, trajectory)
+        return answer if isinstance(answer, str) else None
 
     for source, trajectory, reason in Selection(sources, filters, fault).episodes():
         number = number_of[id(source)]
         tally.there[number] += 1
         tally.ended[number] += trajectory.stop not in UNFINISHED
-        if reason is not None:
-            tally.dropped[reason] += 1
+        answer = rendered(source, trajectory) if reason is None else reason
+        if isinstance(answer, str):
+            tally.dropped[answer] += 1
             continue
-        try:
-            rows, too_long = rendering.rows(trajectory, source.dialect(trajectory))
-        except Unfit as unfit:
-            tally.dropped[str(unfit)] += 1
-            if unfit.detail is not None:
-                tally.details.setdefault(str(unfit), unfit.detail)
-            continue
+        rows, too_long = answer
         tally.too_long += too_long
         tally.kept[number] += 1
         tally.add(source, trajectory, rows)

@@ -89,6 +89,11 @@ class RunSource:
         """Whether the run is there in full."""
         return Standing.of(self.run)
 
+    @property
+    def calls_natively(self) -> bool:
+        """Whether calls can be more than text in its episodes."""
+        return self.record is None or self.record.settings.dialect in ("native", "auto")
+
     def dialect(self, trajectory: Trajectory) -> TextDialect | None:
         """In which text dialect an episode was played, as its run says; None where calls were no text.
 
