@@ -248,9 +248,7 @@ def _write_method(inputs: t.WriteMethodInputs) -> AssistantMessage:
 
 def _write_state(inputs: t.WriteStateInputs) -> AssistantMessage:
     direction = inputs.wanted.direction if inputs.wanted is not None else None
-    state = make_state(
-        _own(inputs), seed=inputs.seed, index=inputs.index, purpose=inputs.purpose, direction=direction
-    )
+    state = make_state(_own(inputs), seed=inputs.seed, index=inputs.index, purpose=inputs.purpose, direction=direction)
     return _json(t.WriteStateReply(state=state))
 
 
