@@ -29,6 +29,10 @@ class ToolCall(Record):
     """The text of the arguments when it was not a JSON object; then `arguments` is empty."""
 
 
+NOT_MADE = "not_made"
+"""Fault of a call that never reached the environment, because of the form of the reply that it stands in."""
+
+
 class SystemMessage(Record):
     """Instructions to the model."""
 
@@ -67,8 +71,8 @@ class ToolMessage(Record):
     arguments: dict[str, JsonValue] | None = None
     """What the program was given in place of the arguments of the call, where they were coerced."""
     fault: str | None = None
-    """Why the tool gave no result, as the sandbox names it (`raised`, `timeout` …); None when it gave one, or was not
-    called."""
+    """Why the tool gave no result, as the sandbox names it (`raised`, `timeout` …), or `NOT_MADE`; None when it gave
+    one, or the environment refused the call."""
 
 
 Message = Annotated[SystemMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal, get_args
 
 from envscaler.errors import require_one_of
-from envscaler.messages import AssistantMessage, ToolMessage, UserMessage
+from envscaler.messages import NOT_MADE, AssistantMessage, ToolCall, ToolMessage, UserMessage
 from envscaler.record import Record
 from envscaler.scenario import CheckKind
 from envscaler.skeleton import ModelUse, ToolSpec
@@ -161,6 +161,15 @@ class Step(Record):
     latency_s: float | None = None
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+
+    @property
+    def calls_made(self) -> tuple[tuple[ToolCall, ToolMessage], ...]:
+        """The calls that reached the environment, with what was seen of them; what a replay plays again.
+
+        A reply that was cut off, or whose form was wrong, has calls that were never made.
+        """
+        pairs = zip(self.assistant.tool_calls, self.observations, strict=False)
+        return tuple((call, seen) for call, seen in pairs if seen.fault != NOT_MADE)
 
 
 class Trajectory(Record):

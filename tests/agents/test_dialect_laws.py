@@ -23,6 +23,7 @@ from envscaler.agents.dialects import (
 )
 from envscaler.llm.chat import Completion
 from envscaler.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
+from envscaler.program import SchemaChecker
 from envscaler.skeleton import ToolSpec
 
 TOOLS = tuple(
@@ -259,3 +260,21 @@ def test_what_was_rendered_once_is_the_same_object_at_the_next_turn(name: Dialec
     after = dialect.render([*talk, AssistantMessage(content="None."), UserMessage(content="b")], TOOLS, memory)
     assert all(one is other for one, other in zip(before, after, strict=False))
     assert after == dialect.render([*talk, AssistantMessage(content="None."), UserMessage(content="b")], TOOLS)
+
+
+def test_schema_has_a_branch_for_each_tool_and_one_for_the_answer_and_references_that_lead_somewhere() -> None:
+    place = {"type": "object", "properties": {"at": {"$ref": "#/$defs/Point"}}, "required": ["at"]}
+    points = {"Point": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}}
+    tool = TOOLS[0].model_copy(update={"name": "go", "parameters": {**place, "$defs": points}})
+    schema = dialect_of("schema").response_schema((*TOOLS, tool))
+    assert schema is not None
+    assert [branch["properties"].get("tool", {}).get("const") for branch in schema["anyOf"]] == [*BY_NAME, "go", None]
+    checker = SchemaChecker(schema)
+    assert not checker.faults({"tool": "go", "arguments": {"at": {"x": 1}}}, "reply")
+    assert not checker.faults({"final_answer": "Done."}, "reply")
+    for wrong in (
+        {"tool": "go", "arguments": {"at": {"x": "a"}}},
+        {"tool": "fly", "arguments": {}},
+        {"final_answer": 1},
+    ):
+        assert checker.faults(wrong, "reply")

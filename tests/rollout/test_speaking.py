@@ -12,7 +12,7 @@ from rollout.test_run import make_library
 from servers.chat_server import ChatServer, refused, tool_call
 
 from envscaler.errors import UsageError
-from envscaler.rollout import RolloutSettings, run_rollout
+from envscaler.rollout import RolloutSettings, run_replay, run_rollout
 from envscaler.store import RunStore
 
 LEND = '{"tool": "lend_book", "arguments": {"book_id": "B1", "member": "Ann"}}'
@@ -85,3 +85,27 @@ async def test_reasoning_goes_back_to_an_endpoint_until_it_refuses_it(tmp_path: 
         assert report.scores.solved_rate == 1.0
         sent = [any("reasoning_content" in message for message in body["messages"]) for body in server.requests]
         assert sent.count(True) == (2 if name == "takes" else 1)
+
+
+@pytest.mark.anyio
+async def test_calls_that_were_answered_without_being_made_are_not_made_by_replay(tmp_path: Path) -> None:
+    lend = tool_call("lend_book", {"book_id": "B2", "member": "Bo"})
+    replies: list[Mapping[str, Any]] = [
+        {"content": None, "tool_calls": [tool_call("lend_book", {"book_id": "B1", "member": "Ann"}), lend]},
+        {"content": None, "tool_calls": [tool_call("lend_book", '{"book_id": "B'), lend]},
+    ]
+
+    def answer(body: Mapping[str, Any]) -> str | Mapping[str, Any]:
+        turn = sum(message["role"] == "assistant" for message in body["messages"])
+        return replies[turn] if turn < len(replies) else "Emma is lent."
+
+    library = make_library(tmp_path / "L", environments=1, scenarios=1)
+    with ChatServer(answer) as server:
+        async with models(server) as opened:
+            report = await run_rollout(library, RolloutSettings(parallel_calls=False), opened)
+    assert report.scores.solved_rate == 1.0
+    (trajectory,) = RunStore(report.run).trajectories()
+    assert [seen.is_error for step in trajectory.steps for seen in step.observations] == [False, True, True, True]
+    (again,) = (await run_replay(library, Path(report.run))).episodes
+    assert again.reward_equal
+    assert (again.observations, again.observations_equal) == (1, 1)

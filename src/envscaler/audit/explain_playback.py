@@ -18,7 +18,7 @@ from envscaler.sandbox import Sandbox
 from envscaler.scenario import Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import Change, JsonValue, State, encode
-from envscaler.trajectory import Step, Trajectory
+from envscaler.trajectory import Trajectory
 
 _OBSERVATION_CHARS = 2_000
 
@@ -82,7 +82,7 @@ async def play_episode_again(
         player = _Player(env, await _moment(env))
         seen_again = total = 0
         for number, step in enumerate(trajectory.steps, 1):
-            pairs = _calls_of(step)
+            pairs = step.calls_made
             for place, (call, seen) in enumerate(pairs, 1):
                 wanted = as_carried_out(call, seen)
                 if imported:
@@ -160,11 +160,6 @@ class _Player:
 async def _moment(env: AsyncToolEnv) -> Moment:
     snapshot = (await env.snapshot()).session
     return Moment(snapshot.state, snapshot.clock)
-
-
-def _calls_of(step: Step) -> list[tuple[ToolCall, ToolMessage]]:
-    # A reply that was cut off has calls that were never made.
-    return list(zip(step.assistant.tool_calls, step.observations, strict=False))
 
 
 def _sees_the_same(seen: ToolMessage, again: ToolMessage, ids: Ids | None) -> bool:

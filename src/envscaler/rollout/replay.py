@@ -225,8 +225,7 @@ async def _replay_own(
     try:
         await env.reset()
         for number, step in enumerate(trajectory.steps, 1):
-            # A reply that was cut off has calls that were never made.
-            for call, seen in zip(step.assistant.tool_calls, step.observations, strict=False):
+            for call, seen in step.calls_made:
                 again = await env.carry_out(as_carried_out(call, seen))
                 observations += 1
                 if (again.content, again.is_error) == (seen.content, seen.is_error):

@@ -11,7 +11,7 @@ from typing import Literal
 
 from envscaler.agents import AgentReply
 from envscaler.agents.dialects import complaint
-from envscaler.messages import AssistantMessage, ToolCall, ToolMessage
+from envscaler.messages import NOT_MADE, AssistantMessage, ToolCall, ToolMessage
 from envscaler.trajectory import Slip
 
 OnSlip = Literal["repair", "error", "stop"]
@@ -85,7 +85,13 @@ class CallPolicy:
 
 def _refusal(call: ToolCall, reason: str) -> ToolMessage:
     what = f"{call.name} was not called" if call.name else "nothing was carried out"
-    return ToolMessage(content=f"Error: {what}: {reason}", tool_call_id=call.id or "", name=call.name, is_error=True)
+    return ToolMessage(
+        content=f"Error: {what}: {reason}",
+        tool_call_id=call.id or "",
+        name=call.name,
+        is_error=True,
+        fault=NOT_MADE,
+    )
 
 
 def _unrepaired(slips: tuple[Slip, ...]) -> tuple[Slip, ...]:
