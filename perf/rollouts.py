@@ -26,7 +26,7 @@ from envscaler.env import open_library
 from envscaler.export import export_sft
 from envscaler.llm import Completion, ModelRequest
 from envscaler.llm.scripted import Scripted, ScriptedModel
-from envscaler.messages import AssistantMessage, ToolCall, ToolMessage
+from envscaler.messages import AssistantMessage, ToolCall
 from envscaler.models import Models, ModelSettings, open_models
 from envscaler.program import tool_schemas
 from envscaler.roles.role import Prompts
@@ -305,7 +305,7 @@ def calling(calls: int) -> ScriptedModel:
     made = desk().calls[:calls]
 
     def answer(request: ModelRequest) -> Scripted:
-        seen = sum(isinstance(message, ToolMessage) for message in request.messages)
+        seen = len(request.messages) // 2 - 1  # behind prompt and task, a call and its observation each
         if seen >= calls:
             return Completion(message=AssistantMessage(content="Done."), usage=_USAGE, model="scripted", cost_usd=0.0)
         name, arguments = made[seen]

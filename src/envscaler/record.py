@@ -23,6 +23,8 @@ class Record(BaseModel):
         """A copy with other values for some fields; what was derived from the old ones is derived anew."""
         copied = super().model_copy(update=update, deep=deep)
         # pydantic takes the values of cached properties along, such as a digest of what is no longer so.
-        for name in copied.__dict__.keys() - type(self).model_fields.keys():
-            del copied.__dict__[name]
+        fields = type(self).__pydantic_fields__
+        if len(copied.__dict__) > len(fields):
+            for name in copied.__dict__.keys() - fields.keys():
+                del copied.__dict__[name]
         return copied

@@ -66,7 +66,12 @@ class EpisodeReplies:
     def keep(self, asked: str, completion: Completion) -> None:
         """Write a reply down."""
         self._given.append(_Reply(asked, completion))
-        self._journal.append(self._episode, {"asked": asked, "reply": completion.model_dump()})
+        try:
+            reply = completion.model_dump_json()
+        except ValueError:  # half of a surrogate pair, which pydantic does not write
+            self._journal.append(self._episode, {"asked": asked, "reply": completion.model_dump()})
+        else:
+            self._journal.append_text(self._episode, f'{{"asked": "{asked}", "reply": {reply}}}')
 
 
 class _RecallingModel:
@@ -111,18 +116,12 @@ class _Conversation:
         ):
             seen, self._hash = (), blake2b(digest_size=16)
         for message in messages[len(seen) :]:
-            self._hash.update(_text(message))
+            # Of what the model said the content is enough: it follows from the replies before, which are told apart.
+            self._hash.update(f"{message.role} {message.content}\0".encode("utf-8", "backslashreplace"))
         self._seen = messages
         asked = self._hash.copy()
         asked.update(f"{request.role}{request.sample}".encode())
         return asked.hexdigest()
-
-
-def _text(message: Message) -> bytes:
-    try:
-        return message.model_dump_json().encode()
-    except ValueError:  # half of a surrogate pair, which its JSON cannot hold
-        return repr(message).encode("utf-8", "backslashreplace")
 
 
 def _replies(lines: list[JsonValue]) -> Iterator[_Reply]:

@@ -34,7 +34,11 @@ class LineFile:
         Raises:
             StoreError: if the file cannot be written.
         """
-        line = utf8(json_line(value))
+        return self.append_text(json_line(value))
+
+    def append_text(self, text: str) -> int:
+        """As `append`, for a line that is JSON already, newline included."""
+        line = utf8(text)
         try:
             if self._file is None:
                 self._file = _opened(self.path)

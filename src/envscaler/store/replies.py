@@ -7,6 +7,7 @@ and whether it still fits, is `rollout`'s business.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -79,7 +80,11 @@ class ReplyJournal:
         Raises:
             StoreError: if it cannot be written.
         """
-        self._write(episode, {"reply": reply})
+        self.append_text(episode, json.dumps(reply, ensure_ascii=False))
+
+    def append_text(self, episode: str, reply: str) -> None:
+        """As `append`, for a reply that is JSON text already."""
+        self._write(episode, f', "reply": {reply}')
 
     def drop(self, episode: str, *, again: bool = False) -> None:
         """Forget what was answered in an episode.
@@ -90,7 +95,7 @@ class ReplyJournal:
         self._kept.pop(episode, None)
         if again:
             if episode in self._segments_of:
-                self._write(episode, {})
+                self._write(episode, "")
             return
         for number in self._segments_of.pop(episode, ()):
             self._users[number] -= 1
@@ -106,7 +111,7 @@ class ReplyJournal:
             with contextlib.suppress(OSError):
                 self._folder.rmdir()
 
-    def _write(self, episode: str, line: dict[str, JsonValue]) -> None:
+    def _write(self, episode: str, rest: str) -> None:
         if self._lines is None or self._written >= self._segment_bytes:
             full, self._lines = self._lines, None
             if full is not None:
@@ -114,7 +119,8 @@ class ReplyJournal:
                 self._delete_unused(self._number)
             self._number += 1
             self._lines, self._written = LineFile(self._path(self._number), durable=False), 0
-        self._written += self._lines.append({"schema_version": SCHEMA_VERSION, "episode": episode, **line})
+        head = f'{{"schema_version": {SCHEMA_VERSION}, "episode": {json.dumps(episode, ensure_ascii=False)}'
+        self._written += self._lines.append_text(f"{head}{rest}}}\n")
         self._use(episode, self._number)
 
     def _use(self, episode: str, number: int) -> None:
