@@ -163,12 +163,7 @@ def _found(
     return next(search.found(), None) is not None
 
 
-# Of these a rule says how things are at first, and calls end that: a pay run is paid before its day, a permit with an
-# appeal is reviewed again, a section with people on its waiting list is closed.
-_AT_FIRST_ONLY = {"payroll.yaml", "permits.yaml", "university.yaml"}
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name.removeprefix("zh/") not in _AT_FIRST_ONLY])
+@every_domain
 def test_no_call_that_succeeds_breaks_a_standing_rule(name: str) -> None:
     blueprint = domain(name)
     tools, entities = {tool.name: tool for tool in tools_of(blueprint)}, entities_of(blueprint)
