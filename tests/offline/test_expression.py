@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envscaler.offline.domains import domains
@@ -36,6 +36,7 @@ class _Program:
 
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
+@settings(deadline=None)
 @given(seed=st.integers(0, 200), amount=st.integers(0, 40), row=st.integers(0, 4))
 def test_evaluator_and_translation_agree(text: str, seed: int, amount: int, row: int) -> None:
     state = make_state(LIBRARY, seed=seed, index=0, purpose="scenario")
@@ -47,6 +48,7 @@ def test_evaluator_and_translation_agree(text: str, seed: int, amount: int, row:
     assert evaluate(text, scope) == eval(source, names)  # noqa: S307 - our own translation of our own text
 
 
+@settings(deadline=None)
 @given(day=st.dates(date(1990, 1, 1), date(2090, 1, 1)), days=st.integers(-400, 400))
 def test_days_added_lie_that_many_days_apart(day: date, days: int) -> None:
     scope = Scope(LIBRARY, {}, {"day": day.isoformat(), "days": days})
