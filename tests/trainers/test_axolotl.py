@@ -22,18 +22,19 @@ from envscaler.export import export_sft
 pytestmark = pytest.mark.trainers
 
 CHATML = """\
-{%- for m in messages %}<|im_start|>{{ m.role }}
-{% if m.reasoning_content %}<think>
-{{ m.reasoning_content }}
+{%- for message in messages %}<|im_start|>{{ message.role }}
+{% if message.reasoning_content %}<think>
+{{ message.reasoning_content }}
 </think>
 
-{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}
+{% endif %}{{ message.content }}{% if message.tool_calls %}{% for call in message.tool_calls %}
 
 <tool_call>
-{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
-</tool_call>{% endfor %}<|im_end|>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>{% endfor %}{% endif %}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
+"""It looks in the template which keys of a message are used, and finds those of `message` only."""
 
 
 @pytest.fixture(scope="module")
