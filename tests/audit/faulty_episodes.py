@@ -53,6 +53,7 @@ class PlannedAgent:
 
     kind: AgentKind = "model"
     model: str | None = "planned"
+    dialect: str | None = None
 
     def __init__(self, calls: Sequence[SolutionCall]) -> None:
         self._calls = tuple(calls)
