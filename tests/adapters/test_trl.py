@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from adapters.desk import DESKS, MEMBERS, lend, solution_calls, write_library
+from env.lending import scenario, skeleton
 
 from envscaler.adapters.trl import PooledEnvironment, environment_factories
 from envscaler.agents import SystemPrompts
@@ -48,6 +49,16 @@ def test_all_instances_of_a_factory_have_one_class_also_after_pickling(folder: P
     again = pickle.loads(pickle.dumps(factory))
     assert type(factory()) is type(again())
     assert type(factory()).__name__ == "LendingDesk"
+
+
+def test_classes_are_named_after_ids_in_any_script(tmp_path: Path) -> None:
+    store = LibraryStore.create(tmp_path / "L")
+    for env_id in ("经费管理", "3-desks"):
+        environment = skeleton(id=env_id)
+        store.write_environment(environment, None, [scenario(environment)])
+    store.write_index({})
+    names = {type(factory()).__name__ for factory in environment_factories(store.path).values()}
+    assert names == {"经费管理", "Environment3Desks"}
 
 
 def test_factories_are_made_for_what_may_be_trained_on(tmp_path: Path) -> None:

@@ -243,6 +243,6 @@ def _text(content: Any) -> str:
 
 def _class_name(skeleton: EnvSkeleton) -> str:
     """What TRL names the reward after: the environment's id, as a class is named."""
-    words = re.split(r"[^A-Za-z0-9]+", skeleton.id)
+    words = re.split(r"[\W_]+", skeleton.id)
     name = "".join(word[:1].upper() + word[1:] for word in words)
     return name if name[:1].isalpha() else f"Environment{name}"
