@@ -11,7 +11,7 @@ from env.lending import scenario, skeleton
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envscaler.rollout.plan import assignments
+from envscaler.rollout.plan import Assignment, Plan, assignments
 from envscaler.rollout.scheduler import Scheduler
 
 pytestmark = pytest.mark.anyio
@@ -151,3 +151,15 @@ def test_samples_stay_together_and_environments_take_turns(counts: list[int], sa
         places = [place for place, other in enumerate(order) if other == env_id]
         # Between two turns of one environment each other has at most one.
         assert all(len(set(order[one + 1 : two])) == two - one - 1 for one, two in pairwise(places))
+
+
+@given(st.integers(0, 10**12), st.integers(1, 10**12))
+def test_names_of_what_is_asked_for_are_known_without_listing_them(sample: int, samples: int) -> None:
+    desk = skeleton()
+    spaced = scenario(desk).model_copy(update={"id": "a scenario 7"})
+    plan = Plan(playable=[(desk, spaced)])
+    played = Assignment(desk, spaced, sample)
+    edited = Assignment(desk, spaced.model_copy(update={"task": "Another."}), sample)
+    assert plan.names(samples, ())(played.name) == (sample < samples)
+    assert not plan.names(samples, {played.key})(played.name)
+    assert not plan.names(samples, ())(edited.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -40,7 +40,11 @@ class Assignment:
     @property
     def name(self) -> str:
         """As `key`, and as long as neither program nor scenario is changed."""
-        return f"{self.skeleton.id} {self.scenario.id} {self.sample} {self.skeleton.digest} {self.scenario.digest}"
+        return self.name_of(str(self.sample))
+
+    def name_of(self, sample: str) -> str:
+        """The name that it has with another sample."""
+        return f"{self.skeleton.id} {self.scenario.id} {sample} {self.skeleton.digest} {self.scenario.digest}"
 
 
 @dataclass
@@ -51,6 +55,21 @@ class Plan:
     skipped: list[Skipped] = field(default_factory=list)
     order: dict[tuple[str, str], int] = field(default_factory=dict)
     """Index of each scenario in its environment, by environment and scenario id."""
+
+    def names(self, samples: int, done: Container[tuple[str, str, int]]) -> Callable[[str], bool]:
+        """Whether a text is the name of an episode that is asked for and not done."""
+        expected = {Assignment(*pair, 0).name_of("*"): pair for pair in self.playable}
+
+        def wanted(name: str) -> bool:
+            place, _, rest = name.rpartition(" ")
+            place, _, env_digest = place.rpartition(" ")
+            place, _, sample = place.rpartition(" ")
+            pair = expected.get(f"{place} * {env_digest} {rest}")
+            if pair is None or not sample.isdecimal() or int(sample) >= samples:
+                return False
+            return Assignment(*pair, int(sample)).key not in done
+
+        return wanted
 
 
 def plan_episodes(library: Shelf, settings: RolloutSettings, agent: Agent) -> Plan:

@@ -5,6 +5,8 @@ Results never depend on the order in which episodes end. What one episode is sta
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +41,9 @@ from envscaler.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from envscaler.models import Models
+
+_Key = tuple[str, str, int]
+"""Environment, scenario and sample of an episode."""
 
 STAGE = "rollout"
 SETTLING = "try what may share"
@@ -110,8 +115,6 @@ class _Run:
     async def play_all(self) -> RolloutReport:
         self._claim_folder()
         done = self._done()
-        wanted = assignments(self.plan.playable, self.settings.samples)
-        missing = [assignment for assignment in wanted if assignment.key not in done]
         planned = len(self.plan.playable) * self.settings.samples
         for sentence in told(self.plan.skipped):
             self.progress.note(f"skipped {sentence}")
@@ -119,21 +122,22 @@ class _Run:
         # Before anything is played: whoever looks at a run that was killed is told how much of it is missing.
         self.store.write_run(self.record)
         self.progress.stage(STAGE, planned)
-        self.progress.advance(STAGE, planned - len(missing))
-        if missing:
+        self.progress.advance(STAGE, len(done))
+        if len(done) < planned:
             with self.store:
-                await self._play_missing(missing)
-        report = self._finish(planned, planned - len(missing))
+                await self._play_missing(done)
+        report = self._finish(planned, len(done))
         if self.halt is not None:
             raise self.halt
         return report
 
-    async def _play_missing(self, missing: list[Assignment]) -> None:
-        names = {assignment.name for assignment in missing}
-        self.replies.load(names.__contains__)
+    async def _play_missing(self, done: Collection[_Key]) -> None:
+        self.replies.load(self.plan.names(self.settings.samples, done))
+        # Not a list: nobody knows how many samples are asked for in the hope of playing some.
+        missing = (one for one in assignments(self.plan.playable, self.settings.samples) if one.key not in done)
         async with Sandbox(isolation=self.settings.isolation) as sandbox:
             homes = Homes(sandbox, self.settings.isolation, self.library.store.cache_dir)
-            await self._settle(homes, missing)
+            await self._settle(homes, done)
             self._note_isolation(sandbox.isolation)
             scheduler = Scheduler(missing, lambda: self.settings.concurrency or self.cast.room())
 
@@ -169,13 +173,15 @@ class _Run:
         )
         self.store.write_run(self.record)
 
-    async def _settle(self, homes: Homes, missing: list[Assignment]) -> None:
+    async def _settle(self, homes: Homes, done: Iterable[_Key]) -> None:
         """Settle all programs before the first episode: side by side, instead of each when its turn comes."""
         if not homes.decide:
             return
+        played = Counter(key[:2] for key in done)
         first: dict[str, tuple[EnvSkeleton, Scenario]] = {}
-        for assignment in missing:
-            first.setdefault(assignment.skeleton.id, (assignment.skeleton, assignment.scenario))
+        for skeleton, scenario in self.plan.playable:
+            if played[skeleton.id, scenario.id] < self.settings.samples:
+                first.setdefault(skeleton.id, (skeleton, scenario))
         self.progress.stage(SETTLING, len(first))
         await homes.settle_all(list(first.values()), lambda: self.progress.advance(SETTLING))
 
@@ -275,17 +281,18 @@ class _Run:
             }
         )
 
-    def _done(self) -> set[tuple[str, str, int]]:
+    def _done(self) -> set[_Key]:
+        """Those of the episodes asked for that are there."""
         digests = {
             (skeleton.id, scenario.id): (skeleton.digest, scenario.digest) for skeleton, scenario in self.plan.playable
         }
-        done: set[tuple[str, str, int]] = set()
+        done: set[_Key] = set()
         for trajectory in self.store.trajectories():
             result = result_of(trajectory)
             self.results[result.place, result.sample] = result
             current = digests.get(result.place) == (trajectory.env_digest, trajectory.scenario_digest)
             # The last line of an episode counts; a failed one may follow a finished one of a stale scenario.
-            if current and result.stop not in UNFINISHED:
+            if current and result.sample < self.settings.samples and result.stop not in UNFINISHED:
                 done.add((*result.place, result.sample))
         return done
 
