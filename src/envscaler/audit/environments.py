@@ -20,7 +20,7 @@ from envscaler.proof.fields import moment
 from envscaler.sandbox import Judge, Program, Sandbox, Session
 from envscaler.scenario import Scenario, SolutionCall
 from envscaler.skeleton import EnvSkeleton, Rule, ToolSpec
-from envscaler.state import JsonValue, State
+from envscaler.state import JsonValue, State, leaves
 
 STATES = 4
 """Scenarios whose states tools are called from."""
@@ -52,6 +52,8 @@ class _Tried:
     raised: int = 0
     errors: dict[str, str] = field(default_factory=dict)
     """Failures without their particulars, each with an example."""
+    strange: int = 0
+    """Failures that name a text of the arguments which the state does not have: perhaps it was to be an id."""
 
 
 async def audit_environment(
@@ -130,10 +132,17 @@ class _Environment:
             self._add("does_not_build", str(error), scenario.id)
 
     def _varied(self, tool: ToolSpec, arguments: dict[str, JsonValue], state: State) -> dict[str, JsonValue]:
-        """The arguments with numbers that failures have named, and with texts that nothing has yet."""
+        """The arguments with numbers that failures have named, and with texts that nothing has yet.
+
+        Where a failure has named such a text and no call has succeeded, it may be meant to be an id, whatever its
+        parameter is called; then all of them are ids of one collection.
+        """
         told = "\n".join(self._tried[tool.name].errors.values())
         numbers = [float(number) for number in _NUMBERS.findall(told)]
-        ids = {key for records in state.values() if isinstance(records, dict) for key in records}
+        collections = [sorted(records) for records in state.values() if isinstance(records, dict) and records]
+        ids = {key for keys in collections for key in keys}
+        tried = self._tried[tool.name]
+        meant = self._rng.choice(collections) if collections and tried.strange and not tried.worked else []
         out = dict(arguments)
         for name, value in arguments.items():
             schema = (tool.parameters.get("properties") or {}).get(name) or {}
@@ -143,6 +152,9 @@ class _Environment:
                 out[name] = type(value)(self._rng.choice(numbers) + self._rng.choice((0, 0, 1, -1)))
             elif isinstance(value, str) and value not in ids and not {"enum", "format"} & schema.keys():
                 plain = moment(value) is None and "pattern" not in schema
+                if plain and meant:
+                    out[name] = self._rng.choice(meant)
+                    continue
                 out[name] = f"{value} {self._rng.randrange(1000)}" if plain else value
         return out
 
@@ -161,6 +173,10 @@ class _Environment:
             tried.worked += 1
         else:
             tried.errors.setdefault(_PARTICULARS.sub("…", failure), failure)
+            named = [value for value in arguments.values() if isinstance(value, str) and value and value in failure]
+            if named:
+                known = _texts(await session.state())
+                tried.strange += any(value not in known for value in named)
         if outcome.changed and self._ruled:
             await self._hold_rules(session, name, arguments)
         return outcome.result
@@ -190,8 +206,9 @@ class _Environment:
         elif tried.calls and not tried.worked:
             example = next(iter(tried.errors.values()), "")
             says = f"all of {tried.calls} calls with valid arguments failed, for example: {example}"
+            alike = len(tried.errors) == 1 and tried.strange <= tried.calls / 4
             sure = tried.calls >= _FEW and (
-                len(tried.errors) == 1 or tried.raised > tried.calls / 4 or never_succeeds(self._skeleton, tool.name)
+                alike or tried.raised > tried.calls / 4 or never_succeeds(self._skeleton, tool.name)
             )
             self._add("unreachable_tool", says, place=tool.name, suspected=not sure)
 
@@ -215,6 +232,16 @@ class _Environment:
         )
         if not any((one.kind, one.place, one.scenario_id) == (kind, place, scenario_id) for one in self._found):
             self._found.append(finding)
+
+
+def _texts(state: State) -> set[str]:
+    """All texts of a state, the keys included."""
+    found: set[str] = set()
+    for path, value in leaves(state):
+        found.update(path)
+        if isinstance(value, str):
+            found.add(value)
+    return found
 
 
 def never_succeeds(skeleton: EnvSkeleton, tool: str) -> bool:

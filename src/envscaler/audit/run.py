@@ -26,7 +26,7 @@ from envscaler.skeleton import EnvSkeleton
 from envscaler.state import digest
 from envscaler.store import Journal, LibraryStore
 
-METHOD = 2
+METHOD = 3
 """Raised when what is looked for changes: older audits are stale then."""
 STAGE = "audit"
 _PORTION = 8
