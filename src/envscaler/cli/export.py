@@ -326,6 +326,8 @@ def _template(name: str | None, variables: str | None, tokenizer: Path | None) -
     from envscaler.export.templates import ChatTemplate
 
     if name is None:
+        if variables is not None:
+            raise UsageError("--template-args are variables of a template; name it with --template")
         return None
     try:
         given = json.loads(variables) if variables is not None else {}
