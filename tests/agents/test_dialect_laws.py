@@ -175,6 +175,17 @@ def test_a_call_that_breaks_off_anywhere_is_never_carried_out_as_another(name: s
         assert read.malformed is not None or read == call, text[:end]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"city": "</tool_call>', '{"city": "</tool_call>", "features": n', '{"city": "}}</tool_call>", "features": "}'],
+)
+def test_a_closing_tag_in_a_string_that_breaks_off_closes_nothing(arguments: str) -> None:
+    text = f'<tool_call>\n{{"name": "search_rooms", "arguments": {arguments}'
+    reading = TEXT_DIALECTS["hermes"].parse(text, TOOLS)
+    assert reading.fault is not None
+    assert all(call.malformed is not None for call in reading.message.tool_calls)
+
+
 @pytest.mark.parametrize("name", DIALECTS)
 @settings(max_examples=120, deadline=None)
 @given(

@@ -61,8 +61,7 @@ def read_json(text: str, start: int, closers: Sequence[str] = ()) -> Value:
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
     except Incomplete:
-        if _closer_after(text, start, closers) is None:
-            raise
+        raise  # also before a closer: that may be part of a string which breaks off
     except Unreadable:
         pass
     return _guessed(text, start, closers)
@@ -107,17 +106,26 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def _closer_after(text: str, start: int, closers: Sequence[str]) -> int | None:
-    places = [place for closer in closers if (place := text.find(closer, start)) >= 0]
-    return min(places, default=None)
+def _end_outside_strings(text: str, start: int, closers: Sequence[str]) -> int | None:
+    """Where the first closer stands that is no part of a string; the text's end without one; None in a string."""
+    places = "|".join(map(re.escape, closers))
+    for found in re.finditer(
+        rf'"(?:[^"\\]|\\.)*(?P<closed>"?)|(?P<closer>{places or "(?!)"})', text[start:], re.DOTALL
+    ):
+        if found["closer"]:
+            return start + found.start()
+        if not found["closed"]:
+            return None
+    return len(text.rstrip())
 
 
 def _guessed(text: str, start: int, closers: Sequence[str]) -> Value:
     if text[start : start + 1] not in ("{", "["):
         raise Unreadable("no JSON")
-    end = _closer_after(text, start, closers)
+    end = _end_outside_strings(text, start, closers)
     if end is None:
-        end = len(text.rstrip())
+        raise Incomplete("the text ends in the middle of a string")
+    if not text.startswith(tuple(closers), end):
         if text[start:end].count("}") < text[start:end].count("{") or not text[:end].endswith(("}", "]", "`")):
             raise Incomplete("the text ends in the middle of it")
         fence = text.find("\n```", start)
