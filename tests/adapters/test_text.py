@@ -156,6 +156,8 @@ def test_options_and_settings_choose_the_scenario(folder: Path) -> None:
         env.reset(0, {"environment": "nowhere"})
     with pytest.raises(UsageError, match="single environment"):
         TextEnv(folder, scenario=0)
+    with pytest.raises(UsageError, match="give one of hermes"):
+        TextEnv(folder, dialect="native")
 
 
 def test_step_limit_truncates_and_judges(folder: Path) -> None:

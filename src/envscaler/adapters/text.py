@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, get_args
 
 from envscaler.adapters.sources import Source
 from envscaler.agents import AgentReply, SystemPrompts
-from envscaler.agents.dialects import DialectName, Reading, dialect_of
+from envscaler.agents.dialects import DialectName, NativeDialect, Reading, text_dialect_of
 from envscaler.env import ToolEnv
 from envscaler.errors import SandboxError, UsageError, exception_text, require_integer, require_one_of
 from envscaler.llm.wire import completion_from
@@ -68,7 +68,7 @@ class TextEnv:
             seed: which one `reset` without a seed begins with, see `reset`.
             reward: how the final state is rewarded, see `Verdict.reward`.
             max_steps: replies after which an episode is truncated; None: no limit.
-            dialect: how calls are written in replies.
+            dialect: how calls are written in replies that are text; messages with `tool_calls` are taken in any.
             on_slip: what follows of replies whose form is wrong, as in rollouts: `repair` puts right what is certain
                 and answers the rest by an error, `error` answers all, `stop` truncates the episode.
             on_failure: what a failure of the machinery does. It is never a reward of 0. `raise`: raises SandboxError.
@@ -96,7 +96,7 @@ class TextEnv:
         self._place = 0 if seed is None else require_integer("seed", seed)
         self._reward: RewardMode = reward
         self._max_steps = None if max_steps is None else require_integer("max_steps", max_steps, low=1)
-        self._dialect = dialect_of(dialect)
+        self._dialect = text_dialect_of(dialect)
         self._policy = CallPolicy(on_slip=on_slip)
         self._form: Form = observations
         self._on_failure: OnFailure = on_failure
@@ -246,7 +246,7 @@ class TextEnv:
             return self._dialect.parse(action, env.tools)
         completion = completion_from({"choices": [{"message": dict(action)}]}, model="")
         called = bool(completion.message.tool_calls)
-        return (dialect_of("native") if called else self._dialect).read(completion, env.tools)
+        return (NativeDialect() if called else self._dialect).read(completion, env.tools)
 
     def _ruling(self, reading: Reading) -> Ruling:
         reply = AgentReply(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envscaler.agents.agent import AgentKind, AgentReply, Briefing
-from envscaler.agents.dialects import Memory, NativeDialect, Reading, TextDialect
+from envscaler.agents.dialects import Dialect, Memory, NativeDialect, Reading
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
 from envscaler.messages import Message
 from envscaler.models.settings import OFFLINE
@@ -24,13 +24,13 @@ class ModelAgent:
 
     kind: AgentKind = "model"
 
-    def __init__(self, model: ChatModel, sampling: Sampling | None = None, dialect: TextDialect | None = None) -> None:
+    def __init__(self, model: ChatModel, sampling: Sampling | None = None, dialect: Dialect | None = None) -> None:
         """
         Args:
             dialect: None: the endpoint's own function calling.
         """
         self._model = model
-        self._dialect = dialect if dialect is not None else NativeDialect()
+        self._dialect: Dialect = dialect if dialect is not None else NativeDialect()
         self._sampling = _with_stops(sampling if sampling is not None else Sampling(), self._dialect.stops)
 
     @property
@@ -51,7 +51,7 @@ class ModelAgent:
 
 
 class _ModelPlayer:
-    def __init__(self, model: ChatModel, sampling: Sampling, dialect: TextDialect, briefing: Briefing) -> None:
+    def __init__(self, model: ChatModel, sampling: Sampling, dialect: Dialect, briefing: Briefing) -> None:
         self._model = model
         self._sampling = sampling
         self._dialect = dialect
@@ -89,7 +89,7 @@ class _ModelPlayer:
         )
 
 
-def _reply(completion: Completion, dialect: TextDialect, reading: Reading, turn: int) -> AgentReply:
+def _reply(completion: Completion, dialect: Dialect, reading: Reading, turn: int) -> AgentReply:
     """The reply as it was read, with call ids that are unique in the conversation.
 
     Some servers send none, or the same ones in every reply; then an observation could not name its call.

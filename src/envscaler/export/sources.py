@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from envscaler.agents.dialects import DialectName, TextDialect, dialect_of
+from envscaler.agents.dialects import DialectName, TextDialect, text_dialect_of
 from envscaler.errors import UsageError
 from envscaler.rollout.report import RunRecord
 from envscaler.rollout.settings import RolloutSettings
@@ -103,7 +103,7 @@ class RunSource:
         if trajectory.dialect in (None, "native"):
             return None
         settings = self.record.settings if self.record is not None else RolloutSettings()
-        return dialect_of(
+        return text_dialect_of(
             cast(DialectName, trajectory.dialect), parallel=settings.parallel_calls, reasoning=settings.reasoning
         )
 

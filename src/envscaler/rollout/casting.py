@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAgent, SystemPrompts, UserSimulator
-from envscaler.agents.dialects import TextDialect, dialect_of, prompt_file_digest
+from envscaler.agents.dialects import Dialect, dialect_of, prompt_file_digest
 from envscaler.errors import UsageError
 from envscaler.llm.chat import ChatModel
 from envscaler.models import Faults
@@ -112,7 +112,7 @@ class Cast:
         return ModelAgent(self._chat("agent", replies), dialect=self._dialect)
 
     @cached_property
-    def _dialect(self) -> TextDialect:
+    def _dialect(self) -> Dialect:
         settings = self._settings
         name = "native" if settings.dialect == "auto" else settings.dialect
         return dialect_of(name, parallel=settings.parallel_calls, reasoning=settings.reasoning)

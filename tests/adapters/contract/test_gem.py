@@ -116,13 +116,17 @@ def test_wrappers_of_gem_take_it() -> None:
     assert env.unwrapped.step("Done.")[1] == 1.0
 
 
-def test_drawn_actions_are_taken() -> None:
+def test_drawn_actions_are_well_formed_and_change_something() -> None:
     env = gem.make("envscaler/desk")
     env.reset(seed=1)
+    changed = set()
     for _ in range(20):
-        _, _, terminated, truncated, _ = env.step(env.sample_random_action())
+        _, _, terminated, truncated, info = env.step(env.sample_random_action())
+        assert info["slips"] == []
+        changed.add(info["state_digest"])
         if terminated or truncated:
             env.reset()
+    assert len(changed) > 1
 
 
 def test_libraries_of_the_variable_are_registered_by_the_import(folder: Path) -> None:

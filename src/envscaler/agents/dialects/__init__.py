@@ -11,8 +11,6 @@ from envscaler.agents.dialects.dialect import (
     Kept,
     Memory,
     Reading,
-    TextDialect,
-    prompt_file_digest,
 )
 from envscaler.agents.dialects.hermes import HermesDialect
 from envscaler.agents.dialects.llama import LlamaDialect
@@ -22,10 +20,12 @@ from envscaler.agents.dialects.qwen35 import Qwen35Dialect
 from envscaler.agents.dialects.react import ReactDialect
 from envscaler.agents.dialects.schema import SchemaDialect
 from envscaler.agents.dialects.slips import LIKELY, SLIPS, complaint
+from envscaler.agents.dialects.text_dialect import TextDialect, prompt_file_digest
 from envscaler.errors import require_one_of
 
-_CLASSES: dict[DialectName, type[TextDialect]] = {
-    "native": NativeDialect,
+DIALECTS: tuple[DialectName, ...] = get_args(DialectName)
+
+_TEXT: dict[DialectName, type[TextDialect]] = {
     "hermes": HermesDialect,
     "qwen3.5": Qwen35Dialect,
     "llama": LlamaDialect,
@@ -34,10 +34,8 @@ _CLASSES: dict[DialectName, type[TextDialect]] = {
     "schema": SchemaDialect,
 }
 
-DIALECTS: tuple[DialectName, ...] = get_args(DialectName)
 
-
-def dialect_of(name: DialectName, *, parallel: bool = True, reasoning: Kept | None = None) -> TextDialect:
+def dialect_of(name: DialectName, *, parallel: bool = True, reasoning: Kept | None = None) -> Dialect:
     """The dialect of that name.
 
     Args:
@@ -48,7 +46,19 @@ def dialect_of(name: DialectName, *, parallel: bool = True, reasoning: Kept | No
         UsageError: if there is none.
     """
     require_one_of("dialect", name, DIALECTS)
-    return _CLASSES[name](parallel=parallel, reasoning=reasoning)
+    if name == "native":
+        return NativeDialect(parallel=parallel, reasoning=reasoning)
+    return text_dialect_of(name, parallel=parallel, reasoning=reasoning)
+
+
+def text_dialect_of(name: DialectName, *, parallel: bool = True, reasoning: Kept | None = None) -> TextDialect:
+    """As `dialect_of`, for whoever needs calls and results as text.
+
+    Raises:
+        UsageError: if there is none, or its calls are no text.
+    """
+    require_one_of("dialect of calls as text", name, tuple(_TEXT))
+    return _TEXT[name](parallel=parallel, reasoning=reasoning)
 
 
 __all__ = [
@@ -72,4 +82,5 @@ __all__ = [
     "complaint",
     "dialect_of",
     "prompt_file_digest",
+    "text_dialect_of",
 ]

@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from envscaler.agents.dialects.dialect import DialectName, Kept, TextDialect
+from envscaler.agents.dialects.dialect import DialectName, Kept
 from envscaler.agents.dialects.lenient_json import json_text
 from envscaler.agents.dialects.shape import Found, Tools
 from envscaler.agents.dialects.tags import CALL_CLOSE, CALL_OPEN, tagged_calls
+from envscaler.agents.dialects.text_dialect import TextDialect, one_by_one
 from envscaler.messages import ToolCall, ToolMessage
 
 
@@ -24,12 +25,7 @@ class HermesDialect(TextDialect):
     default_reasoning: ClassVar[Kept] = "turn"
 
     def calls_text(self, calls: Sequence[ToolCall], tools: Tools) -> str:
-        return "\n".join(
-            call.malformed
-            if call.malformed is not None
-            else f"{CALL_OPEN}\n{json_text({'name': call.name, 'arguments': call.arguments})}\n{CALL_CLOSE}"
-            for call in calls
-        )
+        return one_by_one(calls, _call_text)
 
     def results_text(self, results: Sequence[ToolMessage]) -> str:
         return "\n".join(f"<tool_response>\n{result.content}\n</tool_response>" for result in results)
@@ -41,3 +37,7 @@ class HermesDialect(TextDialect):
                 if re.search(r"<function[=\s]", attempt.text[:40]) and attempt.fault != "cut_call":
                     attempt.slips.insert(0, "other_dialect")
         return found
+
+
+def _call_text(call: ToolCall) -> str:
+    return f"{CALL_OPEN}\n{json_text({'name': call.name, 'arguments': call.arguments})}\n{CALL_CLOSE}"

@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from envscaler.agents.dialects.dialect import DialectName, TextDialect
+from envscaler.agents.dialects.dialect import DialectName
 from envscaler.agents.dialects.lenient_json import json_text
 from envscaler.agents.dialects.marks import LLAMA_KEYS, PYTHON_TAG, llama_attempts, python_tagged_calls
 from envscaler.agents.dialects.shape import Found, Tools
+from envscaler.agents.dialects.text_dialect import TextDialect, one_by_one
 from envscaler.messages import AssistantMessage, ToolCall, ToolMessage
 
 _OBJECT_CALL = re.compile(r"""\s*(?:\{\s*["']?(?:type["']\s*:\s*["']function["']\s*,\s*["'])?name["']?\s*:|\[\s*\{)""")
@@ -30,12 +31,7 @@ class LlamaDialect(TextDialect):
         return super().text_of(message, tools)
 
     def calls_text(self, calls: Sequence[ToolCall], tools: Tools) -> str:
-        return "; ".join(
-            call.malformed
-            if call.malformed is not None
-            else json_text({"name": call.name, "parameters": call.arguments})
-            for call in calls
-        )
+        return one_by_one(calls, lambda call: json_text({"name": call.name, "parameters": call.arguments}), "; ")
 
     def results_text(self, results: Sequence[ToolMessage]) -> str:
         return "\n\n".join(f"Output of {result.name}:\n{result.content}" for result in results)

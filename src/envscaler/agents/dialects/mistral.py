@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from envscaler.agents.dialects.dialect import DialectName, Kept, TextDialect
+from envscaler.agents.dialects.dialect import DialectName, Kept
 from envscaler.agents.dialects.lenient_json import json_text
 from envscaler.agents.dialects.marks import MISTRAL_KEYS, TOOL_CALLS, marked_calls
 from envscaler.agents.dialects.shape import Found, Tools
+from envscaler.agents.dialects.text_dialect import TextDialect
 from envscaler.messages import ToolCall, ToolMessage
 
 MistralForm = Literal["list", "args"]

@@ -7,26 +7,19 @@ from functools import partial
 from typing import ClassVar
 
 from envscaler.agents.dialects.bare import bare_calls
-from envscaler.agents.dialects.dialect import (
-    NO_REPLY,
-    DialectName,
-    Kept,
-    Memory,
-    Reading,
-    TextDialect,
-    assembled,
-    faulty,
-)
+from envscaler.agents.dialects.dialect import NO_REPLY, DialectName, Kept, Memory, Reading
 from envscaler.agents.dialects.foreign import foreign_calls
 from envscaler.agents.dialects.made_calls import made_call
+from envscaler.agents.dialects.reply_reader import ReplyReader, assembled, faulty
 from envscaler.agents.dialects.shape import Found, Tools
 from envscaler.agents.dialects.slips import slip
 from envscaler.llm.chat import Completion
-from envscaler.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from envscaler.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from envscaler.record import JsonSchema
 from envscaler.skeleton import ToolSpec
 
 
-class NativeDialect(TextDialect):
+class NativeDialect(ReplyReader):
     """Messages go out as they are, and calls come back as calls."""
 
     name: ClassVar[DialectName] = "native"
@@ -40,6 +33,9 @@ class NativeDialect(TextDialect):
 
     def system_text(self, prompt: str, tools: Sequence[ToolSpec]) -> str:
         return prompt
+
+    def response_schema(self, tools: Sequence[ToolSpec]) -> JsonSchema | None:
+        return None
 
     def render(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], memory: Memory | None = None
@@ -62,12 +58,6 @@ class NativeDialect(TextDialect):
             else:
                 out.append(message)
         return tuple(out)
-
-    def calls_text(self, calls: Sequence[ToolCall], tools: Tools) -> str:
-        raise NotImplementedError("native calls are no text")
-
-    def results_text(self, results: Sequence[ToolMessage]) -> str:
-        raise NotImplementedError("native results are no text")
 
     def find(self, text: str, tools: Tools) -> list[Found]:
         return []

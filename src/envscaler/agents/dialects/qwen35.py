@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from envscaler.agents.dialects.dialect import DialectName, Kept, TextDialect
+from envscaler.agents.dialects.dialect import DialectName, Kept
 from envscaler.agents.dialects.shape import Found, Tools, parameters_of
 from envscaler.agents.dialects.tags import CALL_CLOSE, CALL_OPEN, tagged_calls
+from envscaler.agents.dialects.text_dialect import TextDialect, one_by_one
 from envscaler.agents.dialects.typed_text import encoded
 from envscaler.messages import ToolCall, ToolMessage
 
@@ -25,7 +26,7 @@ class Qwen35Dialect(TextDialect):
     separator = "\n\n"
 
     def calls_text(self, calls: Sequence[ToolCall], tools: Tools) -> str:
-        return "\n".join(_call_text(call, tools) for call in calls)
+        return one_by_one(calls, lambda call: _call_text(call, tools))
 
     def results_text(self, results: Sequence[ToolMessage]) -> str:
         return "\n".join(f"<tool_response>\n{result.content}\n</tool_response>" for result in results)
@@ -43,8 +44,6 @@ class Qwen35Dialect(TextDialect):
 
 
 def _call_text(call: ToolCall, tools: Tools) -> str:
-    if call.malformed is not None:
-        return call.malformed
     schemas = parameters_of(tools.get(call.name))
     parameters = "".join(
         f"<parameter={name}>\n{encoded(value, schemas.get(name))}\n</parameter>\n"

@@ -9,11 +9,13 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from envscaler.agents.dialects.dialect import DialectName, Kept, Reading, TextDialect, faulty
+from envscaler.agents.dialects.dialect import DialectName, Kept, Reading
 from envscaler.agents.dialects.lenient_json import json_text
 from envscaler.agents.dialects.react_form import KEYS, LINE, is_plain, key_of, react_calls
+from envscaler.agents.dialects.reply_reader import faulty
 from envscaler.agents.dialects.shape import Found, Tools
 from envscaler.agents.dialects.slips import slip
+from envscaler.agents.dialects.text_dialect import TextDialect, one_by_one
 from envscaler.messages import AssistantMessage, ToolCall, ToolMessage
 from envscaler.trajectory import Slip
 
@@ -40,12 +42,7 @@ class ReactDialect(TextDialect):
         return thought + said + self.calls_text(message.tool_calls, tools)
 
     def calls_text(self, calls: Sequence[ToolCall], tools: Tools) -> str:
-        return "\n".join(
-            call.malformed
-            if call.malformed is not None
-            else f"Action: {call.name}\nAction Input: {json_text(call.arguments)}"
-            for call in calls
-        )
+        return one_by_one(calls, lambda call: f"Action: {call.name}\nAction Input: {json_text(call.arguments)}")
 
     def results_text(self, results: Sequence[ToolMessage]) -> str:
         return "\n".join(f"Observation: {result.content}" for result in results)

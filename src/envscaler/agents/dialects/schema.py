@@ -7,10 +7,12 @@ import copy
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from envscaler.agents.dialects.dialect import DialectName, Reading, TextDialect, faulty
+from envscaler.agents.dialects.dialect import DialectName, Reading
 from envscaler.agents.dialects.lenient_json import Incomplete, Unreadable, json_text, read_json
+from envscaler.agents.dialects.reply_reader import faulty
 from envscaler.agents.dialects.shape import Attempt, Found, Keys, Tools, shaped
 from envscaler.agents.dialects.slips import slip
+from envscaler.agents.dialects.text_dialect import TextDialect
 from envscaler.llm.chat import FinishReason
 from envscaler.messages import AssistantMessage, ToolCall, ToolMessage
 from envscaler.record import JsonSchema
