@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,6 +48,26 @@ _HELD_OUT = "test"
 """The split that `--hold-out` makes beside `train`."""
 
 
+@dataclass(frozen=True)
+class RowFlags:
+    """Which environments' rows are written, and in what kind of file."""
+
+    parquet: Annotated[bool, typer.Option("--parquet", help="Also write a Parquet file beside it.")] = False
+    seed: Annotated[int, typer.Option("--seed", help="Seed of what is drawn.")] = 0
+    split: Annotated[
+        str | None,
+        typer.Option("--split", metavar="NAME", help="Only this split of the library; else what is not held out."),
+    ] = None
+    hold_out: Annotated[
+        float | None,
+        typer.Option(
+            "--hold-out",
+            metavar="RATIO",
+            help="First hold this share of the environments out from training, if none is yet.",
+        ),
+    ] = None
+
+
 def _print_sft_formats(wanted: bool) -> None:
     if wanted:
         from envscaler.export import SFT_FORMATS
@@ -85,7 +106,6 @@ def register(export_app: typer.Typer) -> None:
             bool,
             typer.Option("--formats", callback=_print_sft_formats, is_eager=True, help="Tell what each format is."),
         ] = False,
-        parquet: Annotated[bool, typer.Option("--parquet", help="Also write a Parquet file beside it.")] = False,
         min_reward: Annotated[
             float | None,
             typer.Option("--min-reward", min=0.0, max=1.0, help="Keep episodes with at least this reward."),
@@ -126,21 +146,8 @@ def register(export_app: typer.Typer) -> None:
             int | None,
             typer.Option("--per-env", min=1, metavar="N", help="Keep N episodes of each environment, drawn."),
         ] = None,
-        seed: Annotated[int, typer.Option("--seed", help="Seed of what is drawn.")] = 0,
         max_tokens_row: Annotated[
             int | None, typer.Option("--max-tokens-row", min=1, metavar="N", help="Drop rows of more tokens.")
-        ] = None,
-        split: Annotated[
-            str | None,
-            typer.Option("--split", metavar="NAME", help="Only this split of the library; else what is not held out."),
-        ] = None,
-        hold_out: Annotated[
-            float | None,
-            typer.Option(
-                "--hold-out",
-                metavar="RATIO",
-                help="First hold this share of the environments out from training, if none is yet.",
-            ),
         ] = None,
         template: Annotated[
             str | None,
@@ -158,6 +165,7 @@ def register(export_app: typer.Typer) -> None:
             Path | None,
             typer.Option("--tokenizer", metavar="DIR", help="Tokenizer to count with; else characters / 4."),
         ] = None,
+        rows: RowFlags = RowFlags(),
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
         """Write the rows of episodes that are worth learning from, with a data card beside them."""
@@ -181,21 +189,21 @@ def register(export_app: typer.Typer) -> None:
             distinct=distinct,
             best=best,
             per_env=per_env,
-            seed=seed,
+            seed=rows.seed,
             max_tokens_row=max_tokens_row,
         )
         runs = [locate_run(name) for name in run]
-        if hold_out is not None:
-            _hold_out(_libraries_of([RunStore.open(path) for path in runs]), hold_out, seed)
+        if rows.hold_out is not None:
+            _hold_out(_libraries_of([RunStore.open(path) for path in runs]), rows.hold_out, rows.seed)
         report = export_sft(
             runs,
             out,
             filters,
             format=format_name.value,
-            split=split,
+            split=rows.split,
             template=_template(template, template_args, tokenizer),
             encode=load_tokenizer(tokenizer) if tokenizer is not None else None,
-            parquet=parquet,
+            parquet=rows.parquet,
         )
         _write_page(report.card, out, report.files)
         for lack in report.partial:
@@ -218,24 +226,10 @@ def register(export_app: typer.Typer) -> None:
         formats: Annotated[
             bool, typer.Option("--formats", callback=_print_rl_formats, is_eager=True, help="Tell what each is.")
         ] = False,
-        parquet: Annotated[bool, typer.Option("--parquet", help="Also write a Parquet file beside it.")] = False,
         mode: Annotated[ModeName, typer.Option("--mode", help="How the task is told.")] = ModeName.NON_CONVERSATION,
         per_env: Annotated[
             int | None,
             typer.Option("--per-env", min=1, metavar="N", help="Keep N scenarios of each environment, drawn."),
-        ] = None,
-        seed: Annotated[int, typer.Option("--seed", help="Seed of what is drawn.")] = 0,
-        split: Annotated[
-            str | None,
-            typer.Option("--split", metavar="NAME", help="Only this split of the library; else what is not held out."),
-        ] = None,
-        hold_out: Annotated[
-            float | None,
-            typer.Option(
-                "--hold-out",
-                metavar="RATIO",
-                help="First hold this share of the environments out from training, if none is yet.",
-            ),
         ] = None,
         system_prompt: Annotated[
             Path | None,
@@ -253,6 +247,7 @@ def register(export_app: typer.Typer) -> None:
                 help="Where the machine that trains has the library; else as it is here.",
             ),
         ] = None,
+        rows: RowFlags = RowFlags(),
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
         """Write the rows of scenarios: a prompt, and by what an adapter opens the scenario."""
@@ -261,16 +256,17 @@ def register(export_app: typer.Typer) -> None:
         from envscaler.store import LibraryStore
 
         opened, env_id = _scenario_source(source)
-        if hold_out is not None:
-            _hold_out([opened] if isinstance(opened, LibraryStore) else _libraries_of(opened), hold_out, seed)
+        if rows.hold_out is not None:
+            libraries = [opened] if isinstance(opened, LibraryStore) else _libraries_of(opened)
+            _hold_out(libraries, rows.hold_out, rows.seed)
         report = export_rl(
             opened,
             out,
-            RlFilters(mode=mode.value, per_env=per_env, seed=seed),
+            RlFilters(mode=mode.value, per_env=per_env, seed=rows.seed),
             format=format_name.value,
             env_ids=(env_id,) if env_id is not None else None,
-            split=split,
-            parquet=parquet,
+            split=rows.split,
+            parquet=rows.parquet,
             library_path=library_path,
             system_prompt=system_prompt,
         )
