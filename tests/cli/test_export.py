@@ -147,3 +147,36 @@ def test_what_a_pipe_takes_has_no_card(cli: Command, made_library: Path) -> None
     answer = cli("export", "sft", made_library / "rollouts" / "oracle", "--out", "/dev/null", "--json")
     assert answer.json["files"] == ["/dev/null"]
     assert not Path("/dev/null.card.json").exists()
+
+
+@pytest.mark.parametrize("command", ["export sft {run}", "export rl {library}"])
+def test_a_file_of_somebody_else_is_not_replaced_and_ones_own_is(
+    cli: Command, library: Path, tmp_path: Path, command: str
+) -> None:
+    words = command.format(run=library / "rollouts" / "oracle", library=library).split()
+    theirs, ours = tmp_path / "tasks.jsonl", tmp_path / "ours.jsonl"
+    theirs.write_text('{"task": "mine"}\n')
+    answer = cli(*words, "--out", theirs)
+    assert (answer.code, theirs.read_text()) == (2, '{"task": "mine"}\n')
+    assert "was not written by this command; name another file, or remove it" in " ".join(answer.err.split())
+    assert cli(*words, "--out", ours).code == 0
+    first = ours.read_bytes()
+    assert cli(*words, "--out", ours).code == 0
+    assert ours.read_bytes() == first
+
+
+def test_pages_and_curricula_replace_nothing_of_somebody_else(cli: Command, library: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "notes.html"
+    theirs.write_text("my notes")
+    for words in (
+        ("show", library, "--html", theirs),
+        ("audit", library, "--html", theirs),
+        ("stats", library, "--out", theirs),
+        ("calibrate", library, "--out", theirs, "--samples", "1"),
+    ):
+        answer = cli(*words)
+        assert (answer.code, theirs.read_text()) == (2, "my notes")
+        assert "name another file" in " ".join(answer.err.split())
+    for words in (("show", library, "--html"), ("stats", library, "--out")):
+        ours = tmp_path / f"{words[0]}.html"
+        assert [cli(*words, ours).code for _ in range(2)] == [0, 0]

@@ -77,7 +77,7 @@ def register(app: typer.Typer) -> None:
         from envscaler.cli.show import warn
         from envscaler.env import open_library
         from envscaler.rollout import RolloutSettings
-        from envscaler.store import json_text, require_free, write_atomic
+        from envscaler.store import begins_with, json_text, require_replaceable, write_atomic
         from envscaler.store.atomic import versioned
         from envscaler.synth.calibration import run_calibrate
         from envscaler.synth.curriculum import Band, draw_curriculum
@@ -87,7 +87,7 @@ def register(app: typer.Typer) -> None:
         assert place.library is not None
         wanted = Band.parse(band, extremes=extremes)
         if out is not None:
-            require_free(out)
+            require_replaceable(out, lambda file: begins_with(file, '"schema_version"'))
         settings = RolloutSettings(
             samples=samples,
             mode=mode.value,

@@ -175,6 +175,8 @@ def register(export_app: typer.Typer) -> None:
         from envscaler.export.tokens import load_tokenizer
         from envscaler.store import RunStore
 
+        if min_steps is not None and max_steps is not None and min_steps > max_steps:
+            raise UsageError(f"no episode has at least {min_steps} and at most {max_steps} steps")
         filters = SftFilters(
             well_formed=not any_format,
             finished=finished,

@@ -136,6 +136,10 @@ def register(app: typer.Typer) -> None:
             raise UsageError("--fix writes a whole library; name the library and no environment of it")
         if fix is not None:
             require_new(folder, fix)
+        if html is not None:
+            from envscaler.report.page import require_page_place
+
+            require_page_place(html)
         solving: Solving | None = None
         if solve is not None:
             from envscaler.audit.solving import solve_missing

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from envscaler.record import SCHEMA_VERSION, Record
 from envscaler.skeleton import EnvSkeleton
-from envscaler.store import LibraryStore, json_text, write_atomic
+from envscaler.store import LibraryStore, json_text, require_replaceable, write_atomic
 from envscaler.store.atomic import versioned
 
 
@@ -134,6 +134,14 @@ class DataCard(Record):
 def card_path(out: Path, suffix: str) -> Path:
     """Where the card of a file of rows stands."""
     return out.with_name(f"{out.name}.card{suffix}")
+
+
+def require_rows_place(out: Path) -> None:
+    """
+    Raises:
+        StoreError: if rows may not be written there, because somebody else's file is: ours have a card beside them.
+    """
+    require_replaceable(out, lambda file: card_path(file, ".json").is_file())
 
 
 def write_card(card: DataCard, out: Path) -> Path:

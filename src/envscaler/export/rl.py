@@ -17,7 +17,16 @@ from pydantic import Field
 
 from envscaler.agents import SystemPrompts
 from envscaler.errors import UsageError
-from envscaler.export.card import DataCard, EnvironmentOfCard, Lengths, file_digest, origins_of, versions, write_card
+from envscaler.export.card import (
+    DataCard,
+    EnvironmentOfCard,
+    Lengths,
+    file_digest,
+    origins_of,
+    require_rows_place,
+    versions,
+    write_card,
+)
 from envscaler.export.files import Written, is_parquet, read_back, require_parquet, write_rows
 from envscaler.export.rl_formats import RlFormat, RlPrompt, rl_format
 from envscaler.export.sources import Division, library_of
@@ -25,7 +34,7 @@ from envscaler.record import Record
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import digest
-from envscaler.store import LibraryStore, RunStore, require_free
+from envscaler.store import LibraryStore, RunStore
 from envscaler.store.atomic import is_special
 from envscaler.store.grounds import is_run
 from envscaler.trajectory import Mode
@@ -124,7 +133,7 @@ def export_rl(
     """
     chosen, path = rl_format(format), Path(out)
     filters = filters if filters is not None else RlFilters()
-    require_free(path)
+    require_rows_place(path)
     if parquet or is_parquet(path):
         require_parquet()
     scope = _scope(source, filters, env_ids, split, SystemPrompts(system_prompt), system_prompt is None)

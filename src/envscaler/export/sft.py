@@ -19,6 +19,7 @@ from envscaler.export.card import (
     RunOfCard,
     file_digest,
     origins_of,
+    require_rows_place,
     versions,
     write_card,
 )
@@ -33,7 +34,7 @@ from envscaler.export.tokens import Encode
 from envscaler.record import Record
 from envscaler.rollout.scores import REWARD_MODES, UNFINISHED
 from envscaler.state import digest
-from envscaler.store import RunStore, require_free, write_atomic
+from envscaler.store import RunStore, write_atomic
 from envscaler.store.atomic import is_special
 from envscaler.store.grounds import TRAJECTORIES
 from envscaler.trajectory import RewardMode, Trajectory
@@ -193,7 +194,7 @@ def export_sft(
 
 
 def _require_fit(chosen: SftFormat, out: Path, parquet: bool) -> None:
-    require_free(out)
+    require_rows_place(out)
     if chosen.parquet_only and not is_parquet(out):
         raise UsageError(f"{chosen.name} reads Parquet only; name a file that ends in .parquet, not {out}")
     if parquet and chosen.as_list and out.suffix != ".jsonl":

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from envscaler.report import wording
 from envscaler.report.schema_graph import schema_svg
 from envscaler.report.views import EnvironmentView, EpisodeView, LibraryView, RunView, size_of_state
-from envscaler.store import require_free, write_atomic
+from envscaler.store import begins_with, require_replaceable, write_atomic
 
 MAX_ENVIRONMENTS = 200
 """Environments shown in full on one page; the table lists all. More would be slow to open on a phone."""
@@ -82,13 +82,22 @@ def run_page(run: RunView, episodes: Sequence[IndexedEpisode]) -> str:
     )
 
 
+def require_page_place(path: Path) -> None:
+    """
+    Raises:
+        StoreError: if a page may not be written there, because somebody else's file is.
+    """
+    # Every page names the program in its head.
+    require_replaceable(path, lambda file: begins_with(file, "envscaler"))
+
+
 def write_page(path: Path, page: str) -> None:
     """Write a page.
 
     Raises:
-        StoreError: if it cannot be written.
+        StoreError: if it cannot be written, or a file that is no page of ours is there.
     """
-    require_free(path)
+    require_page_place(path)
     # A task text may hold half of a surrogate pair, which no encoding of a file can.
     write_atomic(path, page.encode("utf-8", "replace"))
 

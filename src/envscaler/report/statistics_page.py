@@ -55,7 +55,8 @@ def page(statistics: Statistics, command: str) -> str:
     notes = "\n".join(f"<p>{escape(note.replace('`', ''))}</p>" for note in _notes(statistics) if note)
     made_by = "\n".join(f"<p>The library was made by {escape(told)}.</p>" for told in statistics.made_by)
     return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<html lang="en"><head><meta charset="utf-8"><meta name="generator" content="envscaler">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Statistics of {escape(statistics.library)}</title><style>{style}</style></head>
 <body><main><h1>Statistics of {escape(statistics.library)}</h1>
 <p>Beside the 191 environments of the paper (arXiv 2601.05808). Made by <code>{escape(command)}</code>.</p>

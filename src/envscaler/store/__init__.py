@@ -1,7 +1,7 @@
 """Libraries, runs and task files on disk. The only writer of library and run files; imports records only."""
 
 from envscaler.store.atomic import json_text, write_atomic
-from envscaler.store.grounds import require_free
+from envscaler.store.grounds import begins_with, require_free, require_replaceable
 from envscaler.store.journal import Journal
 from envscaler.store.library import LibraryIndex, LibraryStore
 from envscaler.store.lock import sole_writer
@@ -22,6 +22,7 @@ __all__ = [
     "RunStore",
     "SourceTask",
     "TaskFile",
+    "begins_with",
     "held_out",
     "json_text",
     "read_descriptions",
@@ -29,6 +30,7 @@ __all__ = [
     "read_record",
     "read_tasks",
     "require_free",
+    "require_replaceable",
     "sole_writer",
     "split_of",
     "splits_of",

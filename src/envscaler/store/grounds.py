@@ -1,4 +1,4 @@
-"""`require_free`: no command writes where a library or a run keeps files of its own.
+"""No command writes where a library or a run keeps files of its own, or replaces a file that is somebody else's.
 
 What a library or a run consists of is the business of `library` and `run`.
 """
@@ -6,6 +6,7 @@ What a library or a run consists of is the business of `library` and `run`.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from envscaler.errors import StoreError
@@ -50,3 +51,27 @@ def require_free(path: Path | str, *, folder: bool = False) -> None:
             raise StoreError(f"{path} is the folder of all runs of the library {holder}; name one in it")
     if folder and is_library(place):
         raise StoreError(f"{path} is a library; name another folder")
+
+
+def require_replaceable(path: Path | str, is_ours: Callable[[Path], bool]) -> None:
+    """
+    Args:
+        is_ours: whether a file was written by an earlier command of the same kind.
+
+    Raises:
+        StoreError: if a library or a run keeps its own files there, or there is a file of somebody else's.
+    """
+    require_free(path)
+    place = Path(path)
+    try:
+        foreign = place.is_file() and place.stat().st_size > 0 and not is_ours(place)
+    except OSError:
+        return  # whatever is wrong is told when it is written
+    if foreign:
+        raise StoreError(f"{path} is there, and was not written by this command; name another file, or remove it")
+
+
+def begins_with(path: Path, mark: str, within: int = 2000) -> bool:
+    """Whether a text stands in the first bytes of a file."""
+    with path.open("rb") as file:
+        return mark.encode() in file.read(within)
