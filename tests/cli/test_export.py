@@ -165,6 +165,14 @@ def test_a_file_of_somebody_else_is_not_replaced_and_ones_own_is(
     assert ours.read_bytes() == first
 
 
+def test_a_parquet_file_of_somebody_else_is_not_replaced_either(cli: Command, library: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "rows.parquet"
+    theirs.write_bytes(b"PAR1 theirs")
+    answer = cli("export", "sft", library / "rollouts" / "oracle", "--out", tmp_path / "rows.jsonl", "--parquet")
+    assert (answer.code, theirs.read_bytes()) == (2, b"PAR1 theirs")
+    assert not (tmp_path / "rows.jsonl").exists()
+
+
 def test_pages_and_curricula_replace_nothing_of_somebody_else(cli: Command, library: Path, tmp_path: Path) -> None:
     theirs = tmp_path / "notes.html"
     theirs.write_text("my notes")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from envscaler.export.files import is_parquet, parquet_beside, require_parquet
 from envscaler.record import SCHEMA_VERSION, Record
 from envscaler.skeleton import EnvSkeleton
 from envscaler.store import LibraryStore, json_text, require_replaceable, write_atomic
@@ -136,12 +137,19 @@ def card_path(out: Path, suffix: str) -> Path:
     return out.with_name(f"{out.name}.card{suffix}")
 
 
-def require_rows_place(out: Path) -> None:
+def require_rows_place(out: Path, *, parquet: bool) -> None:
     """
+    Args:
+        parquet: whether a Parquet file is written beside them.
+
     Raises:
         StoreError: if rows may not be written there, because somebody else's file is: ours have a card beside them.
+        UsageError: if a Parquet file is to be written, and what that needs is not installed.
     """
-    require_replaceable(out, lambda file: card_path(file, ".json").is_file())
+    for place in filter(None, (out, parquet_beside(out, parquet))):
+        require_replaceable(place, lambda _: card_path(out, ".json").is_file())
+        if is_parquet(place):
+            require_parquet()
 
 
 def write_card(card: DataCard, out: Path) -> Path:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from envscaler.errors import UsageError
 from envscaler.export.messages import Row
 from envscaler.store import write_atomic
-from envscaler.store.atomic import json_line, utf8
+from envscaler.store.atomic import is_special, json_line, utf8
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,6 +62,23 @@ def write_rows(path: Path, rows: Iterable[Written], columns: Mapping[str, Column
         write_atomic(path, _list(rows))
     else:
         write_atomic(path, (utf8(row.line) for row in rows))
+
+
+def parquet_beside(path: Path, wanted: bool) -> Path | None:
+    """The Parquet file that is written beside one that is not; None where there is none to write."""
+    return path.with_suffix(".parquet") if wanted and not is_parquet(path) and not is_special(path) else None
+
+
+def write_files(
+    path: Path, rows: Iterable[Written], columns: Mapping[str, Column], *, as_list: bool = False, parquet: bool = False
+) -> tuple[Path, ...]:
+    """As `write_rows`, and a Parquet file beside it where that is wanted; returns what was written."""
+    write_rows(path, rows, columns, as_list=as_list)
+    beside = parquet_beside(path, parquet)
+    if beside is None:
+        return (path,)
+    write_rows(beside, read_back(path), columns)
+    return path, beside
 
 
 def require_parquet() -> None:

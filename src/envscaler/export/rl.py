@@ -27,7 +27,7 @@ from envscaler.export.card import (
     versions,
     write_card,
 )
-from envscaler.export.files import Written, is_parquet, read_back, require_parquet, write_rows
+from envscaler.export.files import Written, write_files
 from envscaler.export.rl_formats import RlFormat, RlPrompt, rl_format
 from envscaler.export.sources import Division, library_of
 from envscaler.record import Record
@@ -133,9 +133,7 @@ def export_rl(
     """
     chosen, path = rl_format(format), Path(out)
     filters = filters if filters is not None else RlFilters()
-    require_rows_place(path)
-    if parquet or is_parquet(path):
-        require_parquet()
+    require_rows_place(path, parquet=parquet)
     scope = _scope(source, filters, env_ids, split, SystemPrompts(system_prompt), system_prompt is None)
     library, division = scope.library, scope.division
     for env_id in env_ids or ():
@@ -143,12 +141,9 @@ def export_rl(
     place = library_path if library_path is not None else str(library.path.resolve())
     tally = _Tally()
     prompts = _prompts(scope, place, tally)
-    write_rows(path, (Written.of(chosen.row(prompt)) for prompt in prompts), chosen.columns)
+    rows = (Written.of(chosen.row(prompt)) for prompt in prompts)
+    written = list(write_files(path, rows, chosen.columns, parquet=parquet))
     special = is_special(path)
-    written = [path]
-    if parquet and not special and not is_parquet(path):
-        written.append(path.with_suffix(".parquet"))
-        write_rows(written[-1], read_back(path), chosen.columns)
     card = _card(chosen, library, division, filters, tally, [] if special else written)
     if not special:
         written.append(write_card(card, path))
@@ -160,7 +155,7 @@ def export_rl(
         kept=card.rows,
         dropped=card.dropped,
         environments=len(card.environments),
-        notes=(*_notes(library, division), *tally.problems),
+        notes=(*division.notes(library), *tally.problems),
         files=tuple(written),
         card=card,
     )
@@ -279,12 +274,6 @@ def _drawn(scenarios: list[Scenario], filters: RlFilters, tally: _Tally) -> list
     chosen = {scenario.id for scenario in ranked[: filters.per_env]}
     tally.dropped[f"beyond {filters.per_env} of its environment"] += len(scenarios) - len(chosen)
     return [scenario for scenario in scenarios if scenario.id in chosen]
-
-
-def _notes(library: LibraryStore, division: Division) -> tuple[str, ...]:
-    if division.wanted is not None or not division.held_out:
-        return ()
-    return (f"{division.held_out:,} environments of {library.path} are held out from training, and left out",)
 
 
 def _card(

@@ -23,7 +23,7 @@ from envscaler.export.card import (
     versions,
     write_card,
 )
-from envscaler.export.files import Written, is_parquet, read_back, require_parquet, write_rows
+from envscaler.export.files import Written, is_parquet, write_files
 from envscaler.export.filters import SftFilters
 from envscaler.export.formats import SftFormat, Unfit, sft_format
 from envscaler.export.rendering import Rendered, Rendering
@@ -160,13 +160,9 @@ def export_sft(
         template.require_tools()
     companions = chosen.companions(path)
     tally = _Tally()
-    write_rows(path, _rows(sources, filters, rendering, tally), chosen.columns, as_list=chosen.as_list)
-    written = [path]
+    rows = _rows(sources, filters, rendering, tally)
+    written = list(write_files(path, rows, chosen.columns, as_list=chosen.as_list, parquet=parquet))
     special = is_special(path)
-    if parquet and not special and not is_parquet(path):
-        beside = path.with_suffix(".parquet")
-        write_rows(beside, read_back(path), chosen.columns)
-        written.append(beside)
     lacking = (source.standing.lack(tally.ended[number]) for number, source in enumerate(sources))
     notes = dict.fromkeys(note for source in sources for note in source.notes)
     card = _card(chosen, sources, filters, rendering, tally, written if not special else [])
@@ -194,13 +190,11 @@ def export_sft(
 
 
 def _require_fit(chosen: SftFormat, out: Path, parquet: bool) -> None:
-    require_rows_place(out)
     if chosen.parquet_only and not is_parquet(out):
         raise UsageError(f"{chosen.name} reads Parquet only; name a file that ends in .parquet, not {out}")
     if parquet and chosen.as_list and out.suffix != ".jsonl":
         raise UsageError(f"a Parquet file beside a JSON list is not made; name {out.with_suffix('.jsonl')}")
-    if parquet or is_parquet(out):
-        require_parquet()
+    require_rows_place(out, parquet=parquet)
 
 
 def _rows(sources: Sequence[RunSource], filters: SftFilters, rendering: Rendering, tally: _Tally) -> Iterator[Written]:

@@ -58,6 +58,13 @@ class Division:
         """Environments that nothing may train on."""
         return sum(split != TRAIN for split in self.splits.values())
 
+    def notes(self, library: LibraryStore) -> tuple[str, ...]:
+        """What whoever exports of that library has to know."""
+        if self.wanted is not None or not self.held_out:
+            return ()
+        environments = f"{self.held_out:,} environment{'s' if self.held_out > 1 else ''}"
+        return (f"{environments} of {library.path} held out from training, and left out",)
+
 
 @dataclass(frozen=True)
 class RunSource:
@@ -112,11 +119,7 @@ class RunSource:
         """What whoever exports has to know."""
         if self.library is None:
             return (f"the library that {self.run.path} played is not at hand: what of it is held out is not known",)
-        held_out = self.division.held_out
-        if self.division.wanted is None and held_out:
-            environments = f"{held_out:,} environment{'s' if held_out > 1 else ''}"
-            return (f"{environments} of {self.library.path} held out from training, and left out",)
-        return ()
+        return self.division.notes(self.library)
 
 
 def library_of(run: RunStore) -> LibraryStore | None:
