@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from env.lending import scenario, skeleton
+from export.episodes import stored
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,13 +57,6 @@ def trajectory(**changes: Any) -> Trajectory:
         "verdict": verdict(True, True),
     }
     return Trajectory(**{**fields, **changes})
-
-
-def stored(folder: Path, *trajectories: Trajectory) -> Path:
-    with RunStore(folder) as run:
-        for part in trajectories:
-            run.append(part)
-    return folder
 
 
 def test_row_is_a_chat_with_tools_as_trainers_read_it() -> None:

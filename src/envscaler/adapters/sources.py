@@ -6,6 +6,7 @@ that stands for one, and is opened once in each process.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
@@ -13,10 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from envscaler.env import Library, open_library
-from envscaler.errors import UsageError
+from envscaler.env import Library, ToolEnv, open_library
+from envscaler.errors import SandboxError, UsageError
 from envscaler.sandbox import Isolation
 from envscaler.store import held_out
+
+log = logging.getLogger(__name__)
 
 LIBRARIES = "ENVSCALER_LIBRARIES"
 """Environment variable that names libraries: `desk=/path/to/library`, several separated by `;`."""
@@ -133,3 +136,12 @@ class Source:
 def _has_scenarios(library: Library, env_id: str) -> bool:
     # Reading one line will do; every worker of a trainer asks this of every environment.
     return next(iter(library.store.scenarios(env_id, lambda problem: None)), None) is not None
+
+
+def leave(env: ToolEnv | None) -> None:
+    """End an episode that is over: its reward is known, so that a failure now is only told."""
+    if env is not None:
+        try:
+            env.close()
+        except SandboxError as error:
+            log.warning("%s: a session could not be closed: %s", env.skeleton.id, error)

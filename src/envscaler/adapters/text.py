@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self, get_args
 
-from envscaler.adapters.sources import Source
+from envscaler.adapters.sources import Source, leave
 from envscaler.agents import AgentReply, SystemPrompts
 from envscaler.agents.dialects import DialectName, NativeDialect, Reading, text_dialect_of
 from envscaler.env import ToolEnv
@@ -321,11 +321,7 @@ class TextEnv:
 
     def _leave(self) -> None:
         self._over = True
-        if self._env is not None:
-            try:
-                self._env.close()
-            except SandboxError as error:
-                log.warning("%s: a session could not be closed: %s", self._env.skeleton.id, error)
+        leave(self._env)
 
 
 def _as_written(action: str | Mapping[str, Any], message: AssistantMessage) -> dict[str, Any]:

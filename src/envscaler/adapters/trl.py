@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from envscaler.adapters.methods import attribute_name, tool_method
-from envscaler.adapters.sources import Source
+from envscaler.adapters.sources import Source, leave
 from envscaler.agents import SystemPrompts
 from envscaler.env import ToolEnv
 from envscaler.errors import SandboxError, UsageError, exception_text, require_one_of
@@ -194,11 +194,7 @@ class PooledEnvironment:
 
     def _leave(self) -> None:
         self._over = True
-        if self._env is not None:
-            try:
-                self._env.close()
-            except SandboxError as error:
-                log.warning("%s: a session could not be closed: %s", self._factory.env_id, error)
+        leave(self._env)
 
     def _begun(self) -> ToolEnv:
         if self._env is None:
