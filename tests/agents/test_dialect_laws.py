@@ -115,7 +115,7 @@ def calls(draw: st.DrawFn) -> ToolCall:
     schemas = tool.parameters["properties"]
     names = draw(st.lists(st.sampled_from(sorted(schemas)), unique=True)) if schemas else []
     arguments = {name: draw(values(schemas[name])) for name in names}
-    assume("priority" not in arguments or isinstance(arguments["priority"], int | str))
+    assume("priority" not in arguments or type(arguments["priority"]) in (int, str))
     assume("tags" not in arguments or isinstance(arguments["tags"], list))
     return ToolCall(name=tool.name, arguments=arguments)
 

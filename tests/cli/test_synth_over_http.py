@@ -121,7 +121,9 @@ def replies(task_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 
     async def run() -> None:
         library = tmp_path_factory.mktemp("recorded") / "L"
-        settings = SynthSettings(tasks=task_file, library=library, rounds=ROUNDS, scenarios=SCENARIOS)
+        settings = SynthSettings(
+            tasks=task_file, library=library, rounds=ROUNDS, scenarios=SCENARIOS, checks_per_call=1
+        )
         async with open_models(ModelSettings(), offline=recorder) as models:
             await run_synth(settings, models, Prompts())
 
@@ -170,7 +172,9 @@ def synth(cli: Command, task_file: Path, tmp_path: Path) -> Run:
     def run(server: ChatServer, library: Path, *more: object) -> Answer:
         flags = ("--model", "test-model", "--base-url", server.base_url)
         # The server knows no agent: it answers with what the offline model said, which plays no tasks.
-        numbers = ("--rounds", ROUNDS, "--scenarios", SCENARIOS, "--solver-runs", 0)
+        # What is asked for again after a reply to several questions depends on what it held; one alone is the same.
+        more_numbers = ("--solver-runs", 0, "--checks-per-call", 1)
+        numbers = ("--rounds", ROUNDS, "--scenarios", SCENARIOS, *more_numbers)
         return cli("synth", task_file, "--library", library, *flags, *numbers, *more, "--json")
 
     return run

@@ -283,7 +283,12 @@ class ChatServer:
                 fault = self._faults(index, body) if callable(self._faults) else next(self._faults, None)
                 if fault is not None:
                     self.injected[fault.name] += 1
-            reply = self._embeddings(body) if path.endswith("/embeddings") else self._completion(index, body)
+            try:
+                reply = self._embeddings(body) if path.endswith("/embeddings") else self._completion(index, body)
+            except Exception as error:  # a test's own mistake: said at once, not retried like a lost connection
+                unanswered = refused(418, f"the test has no answer to this request: {error!r}")
+                handler.reply(unanswered, unanswered.body or b"")
+                return
             if fault is None:
                 with self._lock:
                     self.served += 1
