@@ -1,35 +1,59 @@
 """A chat server that answers each request after the same time, however many there are: the ideal of an endpoint.
 
-Started as a process of its own: `python -m perf.latency_server SECONDS CALLS` prints its port and serves until it is
-ended. Each conversation makes CALLS tool calls and then says that it is done.
+Started as a process of its own: `python -m perf.latency_server SECONDS` prints its port and serves until it is ended.
+Each conversation makes some tool calls, more or fewer as its task tells (`visitor 7`), and then says that it is done.
+A GET tells when conversations began and when replies were sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from zlib import crc32
 
 _TOOL = b'"role":"tool"'
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 _BACKLOG = 4096
+_VISITOR = re.compile(rb"visitor (\d+)")
+_FEWEST, _MOST = 3, 13
 
 
-async def serve(latency_s: float, calls: int) -> None:
+def replies_of(visitor: int) -> int:
+    """How many replies the conversation about this visitor takes: 4 to 14, 9 on average, as if drawn."""
+    return _FEWEST + crc32(b"%d" % visitor) % (_MOST - _FEWEST + 1) + 1
+
+
+async def serve(latency_s: float) -> None:
     """Serve on a free port, which is printed."""
+
+    begun: list[float] = []
+    sent: list[float] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                if head.startswith(b"get"):
+                    body = json.dumps({"begun": begun, "sent": sent}).encode()
+                    writer.write(_HEAD % len(body) + body)
+                    continue
                 size = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
                 asked = await reader.readexactly(size)
+                told = _VISITOR.search(asked)
+                calls = replies_of(int(told.group(1)) if told else 0) - 1
+                seen = asked.replace(b": ", b":").count(_TOOL)
+                if not seen:
+                    begun.append(time.monotonic())
+                body = _reply(seen, calls)
                 await asyncio.sleep(latency_s)
-                body = _reply(asked.replace(b": ", b":").count(_TOOL), calls)
+                sent.append(time.monotonic())
                 writer.write(_HEAD % len(body) + body)
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
@@ -59,9 +83,9 @@ def _reply(seen: int, calls: int) -> bytes:
 
 
 @contextmanager
-def running(latency_s: float, calls: int) -> Iterator[str]:
+def running(latency_s: float) -> Iterator[str]:
     """The base URL of a server in a process of its own."""
-    command = [sys.executable, "-m", "perf.latency_server", str(latency_s), str(calls)]
+    command = [sys.executable, "-m", "perf.latency_server", str(latency_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1]) as process:
         try:
             assert process.stdout is not None
@@ -71,4 +95,4 @@ def running(latency_s: float, calls: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(float(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(serve(float(sys.argv[1])))

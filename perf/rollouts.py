@@ -1,8 +1,9 @@
 """What rollouts cost, how busy they keep an endpoint, and what a whole collection takes.
 
 Collection: every scenario of an offline library, four samples each, played by the oracle in the hardened sandbox and
-exported; then every reward is played again. Endpoint: how near the rate of model calls comes to what a server of
-constant latency could answer. Step: CPU of this process, everything but the workers, with a model that answers at once.
+exported; then every reward is played again. Endpoint: the rate of model calls at a server of constant latency, from
+the moment in which all episodes are in play that may be until there is none left to begin; ideal would be their number
+divided by the latency. Step: CPU of this process, everything but the workers, with a model that answers at once.
 Each is measured in an interpreter of its own: `python -m perf.rollouts collection|endpoint|step SIZE…`.
 """
 
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ from envscaler.skeleton import EnvDescription, EnvSkeleton, Origin, ToolSpec
 from envscaler.store import LibraryStore
 from envscaler.synth import SynthSettings, run_synth
 from envscaler.trajectory import Usage
-from perf.latency_server import running
+from perf.latency_server import replies_of, running
 from perf.synthesis import TASKS, MemoryWatch
 from perf.targets import Target
 from perf.usage import Spent, measured
@@ -47,7 +49,7 @@ _EPISODES = 2000 * _SAMPLES
 """Episodes for which the time of a collection is to be told."""
 _TASKS, _SCENARIOS = 160, 50
 """Tasks of the examples and scenarios for each environment: something over 2,000 scenarios."""
-_LATENCY_S, _IN_FLIGHT, _CALLS = 4.0, 512, 5
+_LATENCY_S, _IN_FLIGHT = 4.0, 512
 _STEPS = (10, 30)
 _LAG_EVERY_S = 0.01
 _CHECKS = (
@@ -83,11 +85,12 @@ def report(console: Console, *, quick: bool = False) -> list[Target]:
     )
     console.print(table)
     in_flight = 64 if quick else _IN_FLIGHT
-    served = _measured("endpoint", _LATENCY_S, in_flight, 4 * in_flight)
+    served = _measured("endpoint", _LATENCY_S, in_flight, 3 * in_flight)
     table = Table(
         f"endpoint, {_LATENCY_S:g} s latency",
         "calls a second",
         "of the ideal",
+        "whole run",
         "CPU, ms a call",
         "lag, ms",
         "MB",
@@ -97,6 +100,7 @@ def report(console: Console, *, quick: bool = False) -> list[Target]:
         f"{in_flight} in flight",
         f"{served['rate']:.1f}",
         f"{served['share']:.2f}",
+        f"{served['mean_rate']:.1f}",
         f"{served['parent_s'] / served['calls'] * 1e3:.1f}",
         f"{served['lag_s'] * 1e3:.0f} (99 of 100: {served['lag_99_s'] * 1e3:.0f})",
         _memory(served),
@@ -204,21 +208,30 @@ def endpoint(latency_s: float, in_flight: int, episodes: int) -> Figures:
         finally:
             watching.cancel()
 
-    with tempfile.TemporaryDirectory() as folder, running(latency_s, _CALLS - 1) as url:
+    with tempfile.TemporaryDirectory() as folder, running(latency_s) as url:
         library = desk_library(Path(folder) / "library", episodes)
         with MemoryWatch() as memory, measured() as spent:
             played = asyncio.run(play(library, url, Path(folder) / "run"))
-    calls = episodes * _CALLS
+        with urllib.request.urlopen(url) as reply:
+            full_rate = _full_rate(json.load(reply), in_flight)
+    calls = sum(map(replies_of, range(episodes)))
     _require_finished(played, episodes)
     lags.sort()
     return {
         "calls": calls,
-        "rate": calls / spent.wall_s,
-        "share": calls / spent.wall_s / (in_flight / latency_s),
+        "rate": full_rate,
+        "mean_rate": calls / spent.wall_s,
+        "share": full_rate / (in_flight / latency_s),
         "lag_s": lags[-1],
         "lag_99_s": lags[len(lags) * 99 // 100],
         **_resources(spent, memory),
     }
+
+
+def _full_rate(moments: dict[str, list[float]], in_flight: int) -> float:
+    """Replies a second while as many episodes were in play as may be."""
+    start, end = sorted(moments["begun"])[in_flight - 1], max(moments["begun"])
+    return sum(start < moment <= end for moment in moments["sent"]) / (end - start)
 
 
 async def _watch_lag(lags: list[float]) -> None:

@@ -12,7 +12,7 @@ from envscaler.env.core import EnvCore, EnvInfo, EnvSnapshot, StepResult, tool_c
 from envscaler.env.observation import ObservationStyle
 from envscaler.env.verdict import ResetChecks, verdict_of
 from envscaler.messages import ToolCall, ToolMessage
-from envscaler.sandbox import CheckOutcome, Program, Sandbox, Session, Snapshot
+from envscaler.sandbox import CheckOutcome, Judge, Program, Sandbox, Session, Snapshot
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.state import JsonValue, State
@@ -143,10 +143,13 @@ class AsyncToolEnv:
         if not checks:
             return Verdict(checks=())
         now = await self._require_session().snapshot()
-        final = await self._run_checks(now)
         reset = self._reset
         assert reset is not None
-        at_reset = await self._reset_checks.found(self.scenario, self._reset_digest, lambda: self._run_checks(reset))
+        async with self._sandbox.borrow_judge() as judge:
+            final = await self._run_checks(judge, now)
+            at_reset = await self._reset_checks.found(
+                self.scenario, self._reset_digest, lambda: self._run_checks(judge, reset)
+            )
         return verdict_of(checks, final, at_reset)
 
     async def snapshot(self) -> EnvSnapshot:
@@ -180,9 +183,9 @@ class AsyncToolEnv:
     ) -> None:
         await self.close()
 
-    async def _run_checks(self, moment: Snapshot) -> tuple[CheckOutcome, ...]:
+    async def _run_checks(self, judge: Judge, moment: Snapshot) -> tuple[CheckOutcome, ...]:
         assert self._reset is not None
-        return await self._sandbox.check(
+        return await judge.check(
             [check.source for check in self.scenario.checks],
             initial_state=self._reset.state,  # the whole state at reset, as the authors bind it
             final_state=moment.state,

@@ -6,27 +6,26 @@ All retries of transport happen here, and nowhere else. What bodies and replies 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
-from envscaler.errors import EndpointRejected, EndpointUnavailable, EnvScalerError, RequestFailed, exception_text
+import msgspec
+
+from envscaler.errors import EndpointRejected, EndpointUnavailable, EnvScalerError, RequestFailed
 from envscaler.llm.throttle import Throttle
 from envscaler.llm.transport import EndpointState, Fault, OutageHook, RetryPolicy, TransportStats, retry_after_s
 from envscaler.state import JsonValue
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from envscaler.llm.http import Http, HttpReply
 
 T = TypeVar("T")
 
 _KEY_LIKE = re.compile(r"\b(?:(?:sk|key|gsk|xai|hf)[-_]|(?:Bearer|Basic) )[\w*.=+/-]{6,}")
 _SHOWN_CHARACTERS = 300
-_CONNECTIONS = 100_000
-"""Connections at once, more than the throttle ever lets through."""
 _OVERLOADED = (408, 429, 503, 529)
 """Statuses that say that there is too much to do, now."""
 
@@ -83,7 +82,7 @@ class Endpoint:
         self._on_outage = on_outage
         self._down_since: float | None = None
         self._told_at: float | None = None
-        self._client: AsyncOpenAI | None = None
+        self._http: Http | None = None
 
     async def post(
         self,
@@ -146,36 +145,35 @@ class Endpoint:
 
     async def aclose(self) -> None:
         """Close all connections; idempotent."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
 
     # -- one attempt ----------------------------------------------------------------------------------------
 
     async def _attempt(self, path: str, body: dict[str, Any] | None, read: Callable[[JsonValue], T]) -> T | Fault:
-        client = self._opened()
-        # Imported late: the package takes a second to import, and commands without an endpoint must not wait for it.
-        import openai
+        # Imported late: the package takes a while to import, and commands without an endpoint must not wait for it.
+        from envscaler.llm.http import Http, NoReply, NoSuchUrl
 
+        if self._http is None:
+            self._http = Http(self.base_url, api_key=self._api_key, headers=self._headers)
+        sent = None if body is None else msgspec.json.encode(body)
         async with self.throttle.slot() as slot:
             self.stats.sent += 1
             try:
-                # The client's own limit is one for each read; a server that drips bytes would never reach it.
                 async with asyncio.timeout(self._timeout_s):
-                    if body is None:
-                        content = await client.get(path, cast_to=bytes)
-                    else:
-                        # `post` leaves out the typed layers of `chat.completions.create`, which take 7 ms a call.
-                        content = await client.post(path, cast_to=bytes, body=body)
-            except (TimeoutError, openai.APIConnectionError) as error:
-                root = _root(error)
-                # The client also calls some connections that were cut a time-out.
-                if isinstance(root, TimeoutError):
-                    slot.ended = "overloaded"
-                    return Fault("timeout", f"no answer within {self._timeout_s:g} s")
-                return Fault("connection", self._clean(exception_text(type(root).__name__, str(root) or str(error))))
-            except openai.APIStatusError as error:
-                fault = self._status(error)
+                    reply = await self._http.send(path, sent)
+            except TimeoutError:
+                slot.ended = "overloaded"
+                return Fault("timeout", f"no answer within {self._timeout_s:g} s")
+            except NoReply as error:
+                return Fault("connection", self._clean(str(error)))
+            except NoSuchUrl as error:
+                raise self._rejected(
+                    self._clean(f"no request can be sent there ({error}); check the base URL")
+                ) from None
+            if not 200 <= reply.status < 300:
+                fault = self._status(reply)
                 if fault.status in _OVERLOADED:
                     slot.ended = "overloaded"
                     if fault.retry_after_s:
@@ -184,54 +182,39 @@ class Endpoint:
                 return fault
             slot.ended = "answered"
         try:
-            return read(json.loads(content))
+            return read(json.loads(reply.content))
         except (ValueError, RecursionError):
-            return Fault("unreadable", self._clean(f"the reply is not JSON: {_start(content)}"))
+            return Fault("unreadable", self._clean(f"the reply is not JSON: {_start(reply.content)}"))
         except Unreadable as error:
             return Fault("unreadable", self._clean(str(error)))
 
-    def _opened(self) -> AsyncOpenAI:
-        if self._client is None:
-            from openai import AsyncOpenAI
-
-            base_url, credentials = _without_credentials(self.base_url)
-            # A key of None would make the client look for one in the environment, which may belong to another host.
-            self._client = AsyncOpenAI(
-                base_url=base_url,
-                api_key=self._api_key or "none",
-                default_headers={**credentials, **self._headers},
-                timeout=self._timeout_s,
-                max_retries=0,
-                http_client=_http_client(),
-            )
-        return self._client
-
-    def _status(self, error: Any) -> Fault:
+    def _status(self, reply: HttpReply) -> Fault:
         """What an error status means: a fault to try again, or an exception."""
-        status: int = error.status_code
-        said = self._clean(_said(error))
-        detail = f"HTTP {status}: {said}"
-        code = f"{error.code or ''} {error.type or ''}"
+        status = reply.status
+        error = _error(reply.content)
+        wait_s = retry_after_s(reply.headers.get("retry-after"))
+        detail = f"HTTP {status}: {self._clean(_said(error))}"
+        fields = error if isinstance(error, dict) else {}
+        code = f"{fields.get('code') or ''} {fields.get('type') or ''}"
         if status == 429 and "insufficient_quota" in code:
-            self._reject(f"the quota of this key is used up; {detail}")
+            raise self._rejected(f"the quota of this key is used up; {detail}")
         if status == 429:
-            return Fault("rate_limited", detail, _asked(error), status)
+            return Fault("rate_limited", detail, wait_s, status)
         if status == 408:
-            return Fault("timeout", detail, _asked(error), status)
+            return Fault("timeout", detail, wait_s, status)
         if status == 409 or status >= 500:
-            return Fault("server_error", detail, _asked(error), status)
+            return Fault("server_error", detail, wait_s, status)
         if status in (400, 413, 422):
-            raise RequestRefused(detail, status=status, code=code, param=str(error.param or ""))
+            raise RequestRefused(detail, status=status, code=code, param=str(fields.get("param") or ""))
         if status in (401, 403):
-            self._reject(f"the key is missing, wrong or not allowed to do this; check OPENAI_API_KEY; {detail}")
+            raise self._rejected(f"the key is missing, wrong or not allowed to do this; check OPENAI_API_KEY; {detail}")
         if status == 404:
-            self._reject(f"no such model, or no such path: check the model's name and the base URL; {detail}")
-        self._reject(detail)
-        raise AssertionError("unreachable")
+            raise self._rejected(f"no such model, or no such path: check the model's name and the base URL; {detail}")
+        raise self._rejected(detail)
 
-    def _reject(self, why: str) -> None:
+    def _rejected(self, why: str) -> EndpointRejected:
         self.stats.failed += 1
-        raise EndpointRejected(f"{self.public_url}: {why}")
+        return EndpointRejected(f"{self.public_url}: {why}")
 
     def _clean(self, text: str) -> str:
         """A text of the endpoint's in one short line, without keys."""
@@ -275,58 +258,29 @@ class Endpoint:
         return min(delay, left_s)
 
 
-def _http_client() -> Any:
-    """Connections by aiohttp: with hundreds open at once those of httpx take ten times the CPU."""
-    import openai
-
-    limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-        max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS
-    )
-    try:
-        return openai.DefaultAioHttpClient(limits=limits)
-    except RuntimeError:  # aiohttp cannot be had on every platform
-        return openai.DefaultAsyncHttpxClient(limits=limits)
-
-
 def public_url(base_url: str) -> str:
     """A URL without user, password, query and fragment."""
     parts = urlsplit(base_url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _without_credentials(base_url: str) -> tuple[str, dict[str, str]]:
-    """A URL without user and password, and the header that says the same; not all clients take them in the URL."""
-    parts = urlsplit(base_url)
-    if parts.username is None:
-        return base_url, {}
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
-    return urlunsplit(bare), {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+def _error(content: bytes) -> JsonValue:
+    """What the body of an error holds: the object in OpenAI's form, other JSON, or the text."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return content.decode("utf-8", "replace")
+    return value.get("error", value) if isinstance(value, dict) else value
 
 
-def _asked(error: Any) -> float | None:
-    return retry_after_s(error.response.headers.get("retry-after"))
-
-
-def _said(error: Any) -> str:
-    """What the body of an error says: OpenAI's form, FastAPI's, or the text."""
-    body = error.body
-    if isinstance(body, dict):
-        inner = body.get("error", body)
+def _said(error: JsonValue) -> str:
+    """The text of an error: OpenAI's form, FastAPI's, or what there is."""
+    if isinstance(error, dict):
         for key in ("message", "detail", "error", "msg"):
-            if isinstance(inner, dict) and inner.get(key):
-                return inner[key] if isinstance(inner[key], str) else json.dumps(inner[key], ensure_ascii=False)
-        return json.dumps(body, ensure_ascii=False)
-    return str(body) if body else "(no text)"
-
-
-def _root(error: BaseException) -> BaseException:
-    """The innermost cause, which names what happened (refused, reset, no such host)."""
-    if isinstance(error, TimeoutError):
-        return error  # what was cancelled by it is no cause
-    while error.__cause__ is not None or error.__context__ is not None:
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    return error
+            if error.get(key):
+                return error[key] if isinstance(error[key], str) else json.dumps(error[key], ensure_ascii=False)
+        return json.dumps(error, ensure_ascii=False)
+    return str(error) if error else "(no text)"
 
 
 def _start(content: bytes) -> str:

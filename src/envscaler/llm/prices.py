@@ -38,6 +38,8 @@ class PriceBook:
             overrides: prices by model name, as the user names the model; they win over the library's.
         """
         self._overrides = dict(overrides or {})
+        self._unlisted: set[tuple[str, str]] = set()
+        """Models at endpoints for which the library has no price; it takes a while to say so."""
 
     def cost(self, usage: Usage, *, model: str, base_url: str) -> float | None:
         """Cost of one call in US dollars, or None when the price of this model at this endpoint is unknown.
@@ -48,7 +50,13 @@ class PriceBook:
             return 0.0 if self._free(model) else None
         if model in self._overrides:
             return self._overrides[model].of(usage)
-        return _listed_cost(usage, model, base_url)
+        if (model, base_url) in self._unlisted:
+            return None
+        try:
+            return _listed_cost(usage, model, base_url)
+        except LookupError:
+            self._unlisted.add((model, base_url))
+            return None
 
     def known(self, *, model: str, base_url: str) -> bool:
         """Whether calls of this model at this endpoint have a price."""
@@ -60,6 +68,10 @@ class PriceBook:
 
 
 def _listed_cost(usage: Usage, model: str, base_url: str) -> float | None:
+    """
+    Raises:
+        LookupError: there is no such provider or model.
+    """
     # The library takes half a second to import; commands without an endpoint must not wait for it.
     import genai_prices
 
@@ -73,7 +85,6 @@ def _listed_cost(usage: Usage, model: str, base_url: str) -> float | None:
             model,
             provider_api_url=base_url,
         )
-    except (LookupError, ValueError):
-        # LookupError: no such provider or model. ValueError: the listed price needs counts that we do not have.
+    except ValueError:  # the listed price needs counts that we do not have
         return None
     return float(price.total_price)

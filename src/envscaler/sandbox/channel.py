@@ -190,10 +190,12 @@ class Channel:
         """Close the socket and fail whoever waits; idempotent."""
         if self.closed:
             return
-        self.closed, self._unsent = True, _NOTHING
+        writing, self._unsent = bool(self._unsent), _NOTHING
+        self.closed = True
         if not self._loop.is_closed():
             self._loop.remove_reader(self._sock)
-            self._loop.remove_writer(self._sock)
+            if writing:  # without a writer there it costs ten times as much
+                self._loop.remove_writer(self._sock)
         self._sock.close()
         answer, self._answer = self._answer, None
         if answer is not None and not answer.done:

@@ -184,20 +184,36 @@ class Sandbox:
         Returns:
             One outcome a source, in order.
         """
-        async with self._some_judge() as judge:
+        async with self.borrow_judge() as judge:
             return await judge.check(sources, initial_state=initial_state, final_state=final_state, clock=clock)
 
     async def evaluate(
         self, expressions: Sequence[str], state: JsonValue, *, clock: str = DEFAULT_CLOCK
     ) -> tuple[CheckOutcome, ...]:
         """Evaluate Python expressions over the name `state`, such as `Rule.predicate`; otherwise as `check`."""
-        async with self._some_judge() as judge:
+        async with self.borrow_judge() as judge:
             return await judge.evaluate(expressions, state, clock=clock)
 
     def judge(self) -> Judge:
         """A process for judging that serves several calls of `check` and `evaluate`; an async context manager."""
         self._require_open()
         return Judge(lambda: self._fork(None, Worker), self.limits)
+
+    @asynccontextmanager
+    async def borrow_judge(self) -> AsyncIterator[Judge]:
+        """A process in which the checks of one episode run: one of their own, or one that stays (`shared`)."""
+        self._require_open()
+        if self.mode not in ("shared", "in-process"):
+            async with self.judge() as judge:
+                yield judge
+            return
+        judge = self._judges.pop() if self._judges else self.judge()
+        try:
+            yield judge
+        except BaseException:
+            judge.close()
+            raise
+        self._judges.append(judge)
 
     def settle(self, program: Program, home: Home) -> None:
         """Say where sessions of `program` are to run that are opened, or built again, from now on.
@@ -273,21 +289,6 @@ class Sandbox:
                 raise
             self.fleet.board(worker)
             return worker
-
-    @asynccontextmanager
-    async def _some_judge(self) -> AsyncIterator[Judge]:
-        """A judge of its own, or one that stays."""
-        if self.mode not in ("shared", "in-process"):
-            async with self.judge() as judge:
-                yield judge
-            return
-        judge = self._judges.pop() if self._judges else self.judge()
-        try:
-            yield judge
-        except BaseException:
-            judge.close()
-            raise
-        self._judges.append(judge)
 
     def _take_spare(self, program: Program) -> Worker | None:
         for place in reversed(range(len(self._spares))):
