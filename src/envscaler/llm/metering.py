@@ -195,7 +195,10 @@ class Meter:
         self._tally(role).unusable += replies
 
     def _tally(self, role: str) -> _Tally:
-        return self._tallies.setdefault(role, _Tally())
+        tally = self._tallies.get(role)
+        if tally is None:
+            tally = self._tallies[role] = _Tally()
+        return tally
 
     @asynccontextmanager
     async def reserve(self, estimate: Bill) -> AsyncIterator[None]:
