@@ -95,7 +95,7 @@ class Http:
             self._session = aiohttp.ClientSession(
                 # How many there are at once is the throttle's business, how long one may take its sender's.
                 connector=aiohttp.TCPConnector(limit=0, ssl=tls),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+                timeout=aiohttp.ClientTimeout(total=None),
                 headers=self._headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
