@@ -285,7 +285,7 @@ class ChatServer:
                     self.injected[fault.name] += 1
             try:
                 reply = self._embeddings(body) if path.endswith("/embeddings") else self._completion(index, body)
-            except Exception as error:  # a test's own mistake: said at once, not retried like a lost connection
+            except Exception as error:  # noqa: BLE001 - a test's own mistake is said at once, not retried
                 unanswered = refused(418, f"the test has no answer to this request: {error!r}")
                 handler.reply(unanswered, unanswered.body or b"")
                 return
