@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DISCOVERING = (roles.FILTER_TASK, roles.INFER_ENVIRONMENT)
 PROGRAMMING = (roles.PLAN_STATE, roles.PLAN_TOOLS, roles.WRITE_CLASS, roles.WRITE_METHOD, roles.WRITE_STATE)
-ASSESSING = (roles.WRITE_STATE, roles.TEST_CALL, roles.JUDGE_CALL)
+ASSESSING = (roles.WRITE_STATE, roles.TEST_CALL, roles.JUDGE_CALL, roles.WRITE_METHOD)
 WRITING = (roles.WRITE_STATE, roles.WRITE_TASK, roles.WRITE_CHECKLIST, roles.WRITE_CHECK, roles.WRITE_CHECKS)
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -118,7 +118,8 @@ class Keys:
     def assessment(self) -> str:
         """Key of the settings of an assessment."""
         settings = self._settings
-        return digest([settings.rounds, settings.threshold, settings.by, self._asked(ASSESSING)])
+        testing = [settings.rounds, settings.all_rounds, settings.judge, settings.repairs]
+        return digest([testing, settings.threshold, settings.by, self._asked(ASSESSING)])
 
     def proving(self) -> str:
         """Key of what scenarios have to reach."""
@@ -148,7 +149,7 @@ class Keys:
             "source": source.name if source is not None else None,
             "settings": named,
             "models": {family: name for family, name in sorted(self._names.items()) if family not in ("agent", "user")},
-            "prompts": self._digests((*DISCOVERING, *PROGRAMMING, *ASSESSING[1:], *WRITING[1:])),
+            "prompts": self._digests((*DISCOVERING, *PROGRAMMING, *ASSESSING, *WRITING[1:])),
         }
 
     def _asked(self, asked: Iterable[Role[Any]]) -> JsonValue:

@@ -21,7 +21,7 @@ from envscaler.sandbox import Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvDescription, EnvSkeleton, ModelUse, Origin
 from envscaler.synth.asking import Asking, merged
-from envscaler.synth.assess import assess
+from envscaler.synth.assess import Terms, assess
 from envscaler.synth.design import design
 from envscaler.synth.finishing import Proved, shortfalls
 from envscaler.synth.programming import program
@@ -136,9 +136,7 @@ class _Making:
             self._assessed_by = work.assessment_key
             assessment = await assess(
                 skeleton,
-                rounds=settings.rounds,
-                threshold=settings.threshold,
-                by=settings.by,
+                Terms(settings.rounds, settings.threshold, settings.by, settings.judge, settings.all_rounds),
                 seed=self._seed,
                 asking=self._asking,
                 sandbox=self._sandbox,
