@@ -38,15 +38,25 @@ REFUSING = GOOD.replace('!= "free"', '== "free"')
 CARELESS = GOOD.replace("if not isinstance(thing_id, str) or thing_id not in self.things:", "if thing_id is None:")
 """Raises where there is no such thing."""
 UNDEFINED = GOOD.replace("self.things[thing_id].update", "things[thing_id].update")
-WRITING = METHODS["find_member"].replace(
-    "    for member", "    self.next_number += 1\n    for member", 1
-)
+WRITING = METHODS["find_member"].replace("    for member", "    self.next_number += 1\n    for member", 1)
 """A query that counts its calls in the state."""
-INTRUDING = f"""{GOOD}
+SHARING = """
+def _named(self, name):
+    return next((member for member in self.members.values() if member["name"] == name), None)
 
 def find_member(self, name: str) -> dict[str, Any]:
-    return {{"success": True, "data": name}}
+    member = self._named(name)
+    if member is None:
+        return {"success": False, "error": f"There is no member named {name!r}."}
+    return {"success": True, "data": dict(member)}
 """
+"""Leans on a method that is no tool."""
+INTRUDING = f"""{GOOD}
+
+def _named(self, name):
+    return None
+"""
+"""Brings another method of that name along."""
 
 
 class Builder(LendingModel):
@@ -103,7 +113,13 @@ async def test_a_method_whose_calls_fail_is_repaired(skeleton: EnvSkeleton, open
     assert assessment.accepted
     assert assessment.by_tool["lend_thing"].failed == 0
     (repair,) = assessment.repairs
-    assert (repair.tool, repair.attempts, repair.accepted, repair.refused, repair.dropped) == ("lend_thing", 1, 1, (), None)
+    assert (repair.tool, repair.attempts, repair.accepted, repair.refused, repair.dropped) == (
+        "lend_thing",
+        1,
+        1,
+        (),
+        None,
+    )
     assert {case.reason for case in repair.before if case.verdict == "fail"} == {"the thing is lent to nobody"}
     fresh = [case for case in assessment.cases if case.call.name == "lend_thing"]
     assert len(fresh) >= len(repair.before)
@@ -152,9 +168,10 @@ async def test_a_version_that_makes_it_worse_is_refused(skeleton: EnvSkeleton, o
 
 
 async def test_a_version_that_breaks_another_tool_is_refused(skeleton: EnvSkeleton, opened: Opened) -> None:
-    planted = with_method(skeleton, "lend_thing", HALF)
+    sharing = with_method(skeleton, "find_member", SHARING)
+    planted = with_method(sharing, "lend_thing", HALF)
     made, assessment = await repaired(planted, Builder(lend_thing=[INTRUDING, GOOD]), opened)
-    assert made.source == skeleton.source
+    assert made.source == sharing.source
     (repair,) = assessment.repairs
     assert (repair.attempts, repair.accepted) == (2, 1)
     assert repair.refused == ("find_member no longer does what was right",)
@@ -223,9 +240,15 @@ def one_desk(task_file: Path, library: Path) -> SynthSettings:
     return settings_of(task_file, library, limit=1, rounds=16, scenarios=1)
 
 
-async def test_synthesis_keeps_what_it_could_repair_and_says_so(task_file: Path, tmp_path: Path, opened: Opened) -> None:
+async def test_synthesis_keeps_what_it_could_repair_and_says_so(
+    task_file: Path, tmp_path: Path, opened: Opened
+) -> None:
     report = await synth(opened, Desk(), one_desk(task_file, tmp_path / "library"))
     assert report.funnel.accepted == report.funnel.solved == 1
+    assert (report.testing.repaired, report.testing.dropped) == (1, 0)
+    assert report.testing.counts.calls == 16
+    assert report.testing.negative.by_oracle > 0
+    assert report.testing.positive.by_oracle == 0
     store = LibraryStore.open(tmp_path / "library")
     skeleton = store.read_environment("bicycle-lending-desk")
     assert "member_id=member_id" in method_source(skeleton.source, skeleton.class_name, "lend_thing")

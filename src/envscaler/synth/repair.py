@@ -132,12 +132,13 @@ class _Repairing:
         fresh: dict[str, int] = {}
         for tool, (code, why) in zip(tools, written, strict=True):
             self._attempts[tool.name] += 1
+            calls = len(self._of(tool.name))
             refused = await self._refusal(tool, code) if code is not None else why
             if refused is not None:
                 self._refused[tool.name].append(_short(refused))
             else:
                 self._accepted[tool.name] += 1
-                fresh[tool.name] = max(2, len(self._before[tool.name]))
+                fresh[tool.name] = max(2, calls)
         return fresh
 
     async def _version(self, tool: ToolSpec) -> tuple[str | None, str]:

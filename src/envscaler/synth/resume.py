@@ -19,6 +19,7 @@ from envscaler.state import JsonValue, digest
 from envscaler.store import Journal
 from envscaler.synth.design import Design
 from envscaler.synth.discover import Discovered
+from envscaler.synth.report import Testing
 from envscaler.synth.settings import Stage, SynthSettings
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Unit(Record):
     """Why it ended in that stage."""
     assessed_by: str | None = None
     """Key of the settings of the assessment."""
+    testing: Testing = Testing()
+    """Its test calls."""
     scenarios_tried: int = 0
     scenarios: int = 0
     solved: int = 0

@@ -26,6 +26,7 @@ from envscaler.synth.design import design
 from envscaler.synth.finishing import Proved, shortfalls
 from envscaler.synth.programming import program
 from envscaler.synth.repair import assess_and_repair
+from envscaler.synth.report import Testing
 from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
@@ -115,6 +116,7 @@ class _Making:
         self._done_with = done_with
         self._asking = Asking(models, prompts, work.settings.attempts)
         self._seed = derived_seed(work.settings.seed, before.env_id)
+        self._testing = before.testing
         self._assessed_by = before.assessed_by if before.failed is None else None
         # What did not reach something else has another chance.
         again = bool(before.unproved) and before.proved_by != work.proving_key
@@ -144,6 +146,7 @@ class _Making:
                 asking=self._asking,
                 sandbox=self._sandbox,
             )
+            self._testing = Testing.of(assessment)
             skeleton = self._with_dropped(skeleton, dropped_tools(assessment))
             if not assessment.accepted:
                 self.failed = rejection(assessment)
@@ -231,6 +234,7 @@ class _Making:
             reached=self.stage,
             failed=self.failed,
             assessed_by=self._assessed_by,
+            testing=self._testing,
             scenarios_tried=self._scenarios_tried,
             scenarios=len(scenarios) if scenarios is not None else before.scenarios,
             solved=sum(one.solution is not None for one in scenarios) if scenarios is not None else before.solved,
