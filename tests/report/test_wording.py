@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envscaler.report.wording import arguments_text, decimal, observed, percent, shortened, signature, visible
+from envscaler.assessment import Repair
+from envscaler.report.wording import (
+    arguments_text,
+    decimal,
+    observed,
+    percent,
+    rate_text,
+    repair_text,
+    shortened,
+    signature,
+    visible,
+)
 from envscaler.skeleton import ToolSpec
 
 
@@ -70,3 +81,18 @@ def test_an_observation_of_json_keeps_its_value(value: object) -> None:
 @given(st.text())
 def test_any_observation_can_be_shown(text: str) -> None:
     assert isinstance(observed(text), str)
+
+
+def test_a_rate_is_told_with_its_interval() -> None:
+    assert rate_text(0.9, (0.821, 0.95)) == "90% (82.1% to 95%)"
+    assert rate_text(None, None) == "–"
+
+
+def test_what_became_of_a_repair_is_told() -> None:
+    assert repair_text(Repair(tool="lend", attempts=1, accepted=1)).startswith("lend was repaired")
+    refused = Repair(tool="lend", attempts=2, accepted=0, refused=("it still fails",))
+    assert repair_text(refused) == "lend was not repaired after 2 versions: it still fails"
+    assert (
+        repair_text(refused.model_copy(update={"dropped": "it raised"}))
+        == "lend was given up after 2 versions: it raised"
+    )

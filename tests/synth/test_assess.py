@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synth.lending import LendingModel
+from synth.lending import LendingModel, Variant
 
 from envscaler.assessment import Assessment
+from envscaler.llm.chat import ModelRequest
 from envscaler.messages import ToolCall
 from envscaler.models import Models
 from envscaler.program import replace_method
@@ -20,18 +23,18 @@ from envscaler.roles.role import Prompts
 from envscaler.sandbox import Sandbox
 from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.synth.asking import Asking
-from envscaler.synth.assess import CHAINS, assess, refusal, schedule
+from envscaler.synth.assess import CHAINS, Terms, assess, refusal, schedule
 
 Opened = Callable[[LendingModel], Models]
 
 
-async def assessed(skeleton: EnvSkeleton, model: LendingModel, opened: Opened, rounds: int = 40) -> Assessment:
+async def assessed(
+    skeleton: EnvSkeleton, model: LendingModel, opened: Opened, rounds: int = 40, **terms: Any
+) -> Assessment:
     async with opened(model) as models, Sandbox() as sandbox:
         return await assess(
             skeleton,
-            rounds=rounds,
-            threshold=0.85,
-            by="pass",
+            Terms(rounds=rounds, threshold=0.85, by="pass", **terms),
             seed=3,
             asking=Asking(models, Prompts(), 2),
             sandbox=sandbox,
@@ -75,7 +78,7 @@ def test_the_schedule_is_balanced_over_tools_and_cases(tools: int, rounds: int) 
 @pytest.mark.anyio
 async def test_a_sound_environment_passes_every_round(skeleton: EnvSkeleton, opened: Opened) -> None:
     model = LendingModel()
-    assessment = await assessed(skeleton, model, opened)
+    assessment = await assessed(skeleton, model, opened, all_rounds=True, judge="all")
     assert assessment.accepted
     assert [case.round for case in assessment.cases] == list(range(40))
     assert assessment.failures == ()
@@ -109,7 +112,7 @@ async def test_the_testing_agent_is_told_of_earlier_calls_of_the_same_kind(
 async def test_an_oracle_has_the_last_word(skeleton: EnvSkeleton, opened: Opened) -> None:
     writes = "def find_member(self, name: str):\n    self.next_number += 1\n    return {'success': True, 'data': name}"
     model = LendingModel()
-    assessment = await assessed(changed(skeleton, "find_member", writes), model, opened)
+    assessment = await assessed(changed(skeleton, "find_member", writes), model, opened, judge="all")
     found = [case for case in assessment.cases if case.call.name == "find_member"]
     assert {(case.verdict, case.judge) for case in found} == {("fail", "oracle")}
     assert found[0].findings[0].oracle == "query_writes"
@@ -190,3 +193,103 @@ def test_calls_that_name_wrong_arguments_are_refused_before_the_program() -> Non
     assert "unknown: c" in (refusal(tool, ToolCall(name="x", arguments={"a": 1, "c": 1})) or "")
     open_tool = tool.model_copy(update={"parameters": {**parameters, "additionalProperties": True}})
     assert refusal(open_tool, ToolCall(name="x", arguments={"a": 1, "c": 1})) is None
+
+
+@pytest.mark.anyio
+async def test_calls_that_oracles_settle_do_not_reach_the_checking_agent(skeleton: EnvSkeleton, opened: Opened) -> None:
+    seen: list[t.JudgeCallInputs] = []
+
+    class Watching(LendingModel):
+        def judge_call(self, inputs: t.JudgeCallInputs) -> Any:
+            seen.append(inputs)
+            return super().judge_call(inputs)
+
+    assessment = await assessed(skeleton, Watching(), opened)
+    assert {inputs.case for inputs in seen} == {"positive"}
+    by_oracle = [case for case in assessment.cases if case.judge == "oracle"]
+    assert {case.verdict for case in by_oracle} == {"pass"}
+    assert {case.case for case in by_oracle} == {"negative"}
+    assert len(seen) + len(by_oracle) == len(assessment.cases) == assessment.counts.calls
+    assert assessment.counts.oracle_share == len(by_oracle) / len(assessment.cases)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise KeyError(name)",
+        "return {'success': True, 'data': None}",
+        "return {'success': False, 'error': ' '}",
+        "return None",
+    ],
+)
+async def test_a_wrong_call_that_is_not_plainly_refused_is_judged(
+    body: str, skeleton: EnvSkeleton, opened: Opened
+) -> None:
+    other = changed(skeleton, "find_member", f"def find_member(self, name: str):\n    {body}")
+    model = Variant(judge_call=lambda inputs, usual: {"reason": "said so", "verdict": "warning"})
+    assessment = await assessed(other, model, opened)
+    cases = [case for case in assessment.cases if case.call.name == "find_member"]
+    assert {(case.judge, case.verdict) for case in cases} == {("model", "warning")}
+
+
+@pytest.mark.anyio
+async def test_rounds_end_when_the_verdict_is_settled(skeleton: EnvSkeleton, opened: Opened) -> None:
+    model = LendingModel()
+    accepted = await assessed(skeleton, model, opened, rounds=100)
+    assert (accepted.accepted, accepted.settled) == (True, "above")
+    assert (accepted.made, accepted.saved, len(accepted.cases)) == (30, 70, 30)
+    assert model.asked["test_call"] == 30
+    low, high = accepted.interval or (0.0, 0.0)
+    assert 0.85 < low < accepted.pass_rate == high
+
+    hopeless = Variant(judge_call=lambda inputs, usual: {"reason": "no", "verdict": "fail"})
+    rejected = await assessed(skeleton, hopeless, opened, rounds=100)
+    assert (rejected.accepted, rejected.settled) == (False, "below")
+    assert rejected.saved >= 70
+    assert rejected.by_case["negative"].rate("pass") == 1.0
+    assert rejected.by_case["positive"].rate("pass") == 0.0
+
+
+@pytest.mark.anyio
+async def test_all_rounds_are_made_where_nothing_is_settled_or_where_it_is_asked(
+    skeleton: EnvSkeleton, opened: Opened
+) -> None:
+    def middling(inputs: t.JudgeCallInputs, usual: Any) -> Any:
+        verdict = "fail" if inputs.tool.name == "add_thing" else "pass"
+        return {"reason": "", "verdict": verdict}
+
+    undecided = await assessed(skeleton, Variant(judge_call=middling), opened, rounds=50)
+    assert (undecided.settled, undecided.saved, len(undecided.cases)) == (None, 0, 50)
+    assert undecided.by_tool["add_thing"].failed == 6
+    assert undecided.by_tool["find_member"].failed == 0
+    asked = await assessed(skeleton, LendingModel(), opened, rounds=50, all_rounds=True)
+    assert (asked.settled, asked.saved, len(asked.cases)) == ("above", 0, 50)
+
+
+@pytest.mark.anyio
+async def test_where_rounds_end_does_not_depend_on_the_order_of_replies(skeleton: EnvSkeleton, opened: Opened) -> None:
+    straight = await assessed(skeleton, LendingModel(), opened, rounds=100)
+    model, rng = LendingModel(), random.Random(5)
+
+    async def wait(request: ModelRequest) -> None:
+        for _ in range(rng.randrange(30)):
+            await asyncio.sleep(0)
+
+    model.before_answer = wait
+    assert await assessed(skeleton, model, opened, rounds=100) == straight
+
+
+@pytest.mark.anyio
+async def test_a_fault_that_shows_only_in_the_end_unsettles_the_verdict(skeleton: EnvSkeleton, opened: Opened) -> None:
+    """The calls of `find_member` look right and are seen not to repeat only after the rounds seemed to be over."""
+    found = await assessed(changed(skeleton, "find_member", HIDDEN), Blind(), opened, rounds=100)
+    assert found.by_tool["find_member"].failed > 0
+    assert len(found.cases) > 30
+
+
+def test_records_of_earlier_versions_are_read() -> None:
+    record = {"env_id": "desk", "env_digest": "d", "rounds": 100, "cases": [], "threshold": 0.85, "by": "pass"}
+    assessment = Assessment.model_validate(record)
+    assert (assessment.judging, assessment.saved, assessment.repairs) == ("all", 0, ())
+    assert assessment.interval is None

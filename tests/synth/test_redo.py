@@ -93,6 +93,24 @@ async def test_another_threshold_asks_no_model(library: Path, opened: Opened) ->
     assert (assessment.threshold, assessment.by) == (0.5, "not_fail")
 
 
+async def test_what_ended_early_is_made_anew_only_where_more_is_asked(library: Path, opened: Opened) -> None:
+    (first,) = (await reassess(library, LendingModel(), opened, rounds=60, env_id=DESK)).assessed
+    assert (first.fresh, first.made) == (True, 30)
+    assert first.interval is not None
+    assert first.oracle_share == pytest.approx(0.5, abs=0.1)
+    for more, fresh, made in (
+        ({}, False, 30),
+        ({"threshold": 0.8}, False, 30),
+        ({"threshold": 0.95}, True, 60),
+        ({"judge": "all"}, True, 30),
+        ({"judge": "auto"}, False, 30),
+        ({"all_rounds": True}, True, None),
+        ({}, False, None),
+    ):
+        (again,) = (await reassess(library, LendingModel(), opened, **{"rounds": 60, "env_id": DESK, **more})).assessed
+        assert (again.fresh, again.made) == (fresh, made if made != 60 else None), more
+
+
 async def test_scenarios_are_added_until_there_are_enough(library: Path, opened: Opened) -> None:
     report = await extend(library, LendingModel(), opened)
     assert [(made.present, made.made, made.solved) for made in report.environments] == [(3, 1, 3)] * 3

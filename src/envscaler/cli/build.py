@@ -38,6 +38,13 @@ class By(StrEnum):
     NOT_FAIL = "not_fail"
 
 
+class Judge(StrEnum):
+    """Test calls that the checking agent is asked about."""
+
+    AUTO = "auto"
+    ALL = "all"
+
+
 class Language(StrEnum):
     """In which language environments speak."""
 
@@ -51,7 +58,21 @@ _QUALITY = "Quality"
 _DISCOVERY = "Discovery"
 
 RoundsOption = Annotated[
-    int, typer.Option("--rounds", min=1, help="Test calls of an assessment.", rich_help_panel=_QUALITY)
+    int, typer.Option("--rounds", min=1, help="Test calls of an assessment at most.", rich_help_panel=_QUALITY)
+]
+AllRoundsOption = Annotated[
+    bool,
+    typer.Option(
+        "--all-rounds", help="Make all test calls, also when the verdict is settled before.", rich_help_panel=_QUALITY
+    ),
+]
+JudgeOption = Annotated[
+    Judge,
+    typer.Option(
+        "--judge",
+        help="Test calls that the checking agent is asked about: those that no oracle settles, or all.",
+        rich_help_panel=_QUALITY,
+    ),
 ]
 ThresholdOption = Annotated[
     float,
@@ -131,6 +152,18 @@ def register(app: typer.Typer) -> None:
         rounds: RoundsOption = 100,
         threshold: ThresholdOption = 0.85,
         by: ByOption = By.PASS,
+        all_rounds: AllRoundsOption = False,
+        judge: JudgeOption = Judge.AUTO,
+        repairs: Annotated[
+            int,
+            typer.Option(
+                "--repairs",
+                min=0,
+                metavar="N",
+                help="Versions of a method asked for at most when test calls of it fail; 0: it stays as it is.",
+                rich_help_panel=_QUALITY,
+            ),
+        ] = 2,
         attempts: AttemptsOption = 3,
         proof: ProofFlags = ProofFlags(),  # noqa: B008 - a frozen value
         keep_unproved: KeepUnprovedOption = False,
@@ -203,6 +236,9 @@ def register(app: typer.Typer) -> None:
             rounds=rounds,
             threshold=threshold,
             by=by.value,
+            all_rounds=all_rounds,
+            judge=judge.value,
+            repairs=repairs,
             attempts=attempts,
             thresholds=proof.thresholds(),
             keep_unproved=keep_unproved,
@@ -238,6 +274,8 @@ def register(app: typer.Typer) -> None:
         rounds: RoundsOption = 100,
         threshold: ThresholdOption = 0.85,
         by: ByOption = By.PASS,
+        all_rounds: AllRoundsOption = False,
+        judge: JudgeOption = Judge.AUTO,
         seed: SeedOption = 0,
         attempts: AttemptsOption = 3,
         force: Annotated[
@@ -265,6 +303,8 @@ def register(app: typer.Typer) -> None:
                 rounds=rounds,
                 threshold=threshold,
                 by=by.value,
+                judge=judge.value,
+                all_rounds=all_rounds,
                 seed=seed,
                 attempts=attempts,
                 force=force,

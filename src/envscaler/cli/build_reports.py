@@ -6,10 +6,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from envscaler.assessment import Counts
 from envscaler.cli.output import text_of
 from envscaler.cli.spending import show_spent
-from envscaler.report.wording import count, percent, visible
+from envscaler.report.wording import count, interval_text, percent, rate_text, visible
 from envscaler.synth import AssessReport, ScenariosReport, SynthReport
+from envscaler.synth.report import Testing
 
 _STAGES = (
     ("tasks", "tasks or descriptions read"),
@@ -34,6 +36,7 @@ def show_synth(report: SynthReport, out: Console) -> None:
     for name, words in _STAGES:
         table.add_row(f"{getattr(report.funnel, name):,}", words)
     out.print(table)
+    _show_testing(report.testing, out)
     if report.resumed:
         out.print(f"{count(report.resumed, 'environment')} had been finished by an earlier run.")
     for problem in report.problems[:5]:
@@ -64,11 +67,28 @@ def show_synth(report: SynthReport, out: Console) -> None:
         out.print(Text(f"Play it:    envscaler rollout {visible(str(report.library))} --agent oracle", style="dim"))
 
 
+def _show_testing(testing: Testing, out: Console) -> None:
+    counts = testing.counts
+    if not counts.calls:
+        return
+    kinds = f"meant to succeed {_passed(testing.positive)}, wrong on purpose {_passed(testing.negative)}"
+    out.print(f"{count(counts.calls, 'test call')}: {_passed(counts)} passed; {kinds}.")
+    saved = f"; {count(testing.saved, 'round')} saved" if testing.saved else ""
+    out.print(f"Verdicts: {percent(counts.oracle_share)} by oracles, the rest by the model{saved}.")
+    if testing.repaired or testing.dropped:
+        gone = f", {count(testing.dropped, 'tool')} given up" if testing.dropped else ""
+        out.print(f"Repaired after the assessment: {count(testing.repaired, 'method')}{gone}.")
+
+
+def _passed(counts: Counts) -> str:
+    return rate_text(counts.rate("pass"), counts.interval("pass"))
+
+
 def show_assess(report: AssessReport, out: Console) -> None:
     """One line an environment."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("environment", overflow="fold")
-    for name in ("calls", "passed", "did not fail"):
+    for name in ("calls", "passed", "did not fail", "95% interval", "by oracles"):
         table.add_column(name, justify="right")
     table.add_column("")
     for row in report.assessed:
@@ -77,7 +97,9 @@ def show_assess(report: AssessReport, out: Console) -> None:
             verdict = text_of(row.error, "red")
         elif not row.fresh:
             verdict.append(" (still valid)", "dim")
-        table.add_row(text_of(row.env_id), str(row.rounds), percent(row.pass_rate), percent(row.not_fail_rate), verdict)
+        calls = str(row.rounds) if row.made is None else f"{row.made} of {row.rounds}"
+        rates = (percent(row.pass_rate), percent(row.not_fail_rate), interval_text(row.interval))
+        table.add_row(text_of(row.env_id), calls, *rates, percent(row.oracle_share), verdict)
     out.print(table)
     kept = sum(row.accepted for row in report.assessed)
     out.print(f"{kept} of {len(report.assessed)} reach {percent(report.threshold)} by {report.by.replace('_', '-')}.")

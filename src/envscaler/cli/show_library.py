@@ -10,7 +10,18 @@ from rich.text import Text
 
 from envscaler.cli.output import Indented, text_of
 from envscaler.report.views import EnvironmentView, LibraryView, RunSummary, size_of_state
-from envscaler.report.wording import arguments_text, count, decimal, percent, shortened, signature, visible
+from envscaler.report.wording import (
+    arguments_text,
+    count,
+    decimal,
+    interval_text,
+    percent,
+    rate_text,
+    repair_text,
+    shortened,
+    signature,
+    visible,
+)
 from envscaler.scenario import Scenario
 from envscaler.skeleton import Entity, ToolSpec
 
@@ -97,8 +108,18 @@ def show_environment(view: EnvironmentView, path: str, out: Console) -> None:
             out.print(Text(stale, style="yellow"))
         out.print(
             f"{count(summary.test_calls, 'test call')}: {percent(summary.pass_rate)} passed, "
-            f"{percent(summary.not_fail_rate)} did not fail; {verdict}"
+            f"{percent(summary.not_fail_rate)} did not fail; {verdict} "
+            f"(95% interval of the rate: {interval_text(summary.interval)})"
         )
+        kinds = (
+            f"{rate.case} calls {rate_text(rate.counts.rate('pass'), rate.interval)}"
+            for rate in view.cases
+            if rate.counts.calls
+        )
+        saved = f"; {count(view.saved, 'round')} saved, the verdict being settled" if view.saved else ""
+        out.print(f"Passed of {', of '.join(kinds)}. {percent(summary.oracle_share)} settled by oracles{saved}.")
+        for repair in view.repairs:
+            out.print(_bullet(text_of(repair_text(repair))))
         for case in view.failing[:5]:
             out.print(_bullet(text_of(f"{case.call.name}({arguments_text(case.call.arguments)}): {case.reason}")))
         if len(view.failing) > 5:

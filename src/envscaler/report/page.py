@@ -135,6 +135,8 @@ def _environment() -> Environment:
         decimal=wording.decimal,
         observed=wording.observed,
         percent=wording.percent,
+        interval=wording.interval_text,
+        repair=wording.repair_text,
         pretty=wording.pretty,
         schema_svg=schema_svg,
         shortened=wording.shortened,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envscaler.assessment import Assessment, TestCase
+from envscaler.assessment import Assessment, CaseType, Counts, Repair, TestCase
 from envscaler.record import Record
 from envscaler.rollout import RunRecord, Scores, scores
 from envscaler.rollout.scores import REWARD_MODES, UNFINISHED
@@ -32,6 +32,10 @@ class EnvironmentSummary(Record):
     test_calls: int
     pass_rate: float | None
     not_fail_rate: float | None
+    interval: tuple[float, float] | None = None
+    """The 95% interval of the rate that is compared with the threshold."""
+    oracle_share: float | None = None
+    """Share of verdicts that oracles settled; the model settled the others."""
     accepted: bool | None
     """None when it was not assessed."""
     stale: bool = False
@@ -67,6 +71,17 @@ class ToolRates(Record):
     passed: int
     warned: int
     failed: int
+    interval: tuple[float, float] | None = None
+    """The 95% interval of the share that passed."""
+
+
+class CaseRates(Record):
+    """How the test calls of one kind were judged."""
+
+    case: CaseType
+    counts: Counts
+    interval: tuple[float, float] | None = None
+    """The 95% interval of the share that passed."""
 
 
 class EnvironmentView(Record):
@@ -75,6 +90,10 @@ class EnvironmentView(Record):
     summary: EnvironmentSummary
     skeleton: EnvSkeleton
     rates: tuple[ToolRates, ...]
+    cases: tuple[CaseRates, ...] = ()
+    saved: int = 0
+    """Rounds not made because the verdict was settled before."""
+    repairs: tuple[Repair, ...] = ()
     failing: tuple[TestCase, ...]
     """Test calls judged `fail`, in their order."""
     scenarios: tuple[Scenario, ...]
@@ -161,6 +180,8 @@ def summarize_environment(
         test_calls=len(assessment.cases) if assessment else 0,
         pass_rate=assessment.pass_rate if assessment else None,
         not_fail_rate=assessment.not_fail_rate if assessment else None,
+        interval=assessment.interval if assessment else None,
+        oracle_share=assessment.counts.oracle_share if assessment else None,
         accepted=assessment.accepted if assessment else None,
         stale=assessment is not None and assessment.env_digest != skeleton.digest,
         stale_scenarios=stale,
@@ -173,21 +194,29 @@ def view_environment(
     """The whole view of one environment."""
     kept = tuple(scenarios)
     cases = assessment.cases if assessment else ()
+    by_tool = assessment.by_tool if assessment else {}
     rates = []
     for tool in skeleton.tools:
-        verdicts = [case.verdict for case in cases if case.call.name == tool.name]
+        counts = by_tool.get(tool.name, Counts())
         rates.append(
             ToolRates(
                 tool=tool.name,
-                passed=verdicts.count("pass"),
-                warned=verdicts.count("warning"),
-                failed=verdicts.count("fail"),
+                passed=counts.passed,
+                warned=counts.warned,
+                failed=counts.failed,
+                interval=counts.interval("pass"),
             )
         )
+    by_case = assessment.by_case if assessment else {}
     return EnvironmentView(
         summary=summarize_environment(skeleton, assessment, kept),
         skeleton=skeleton,
         rates=tuple(rates) if cases else (),
+        cases=tuple(
+            CaseRates(case=case, counts=counts, interval=counts.interval("pass")) for case, counts in by_case.items()
+        ),
+        saved=assessment.saved if assessment else 0,
+        repairs=assessment.repairs if assessment else (),
         failing=tuple(case for case in cases if case.verdict == "fail"),
         scenarios=kept,
     )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from envscaler.assessment import Repair
 from envscaler.skeleton import ToolSpec
 from envscaler.state import JsonValue
 
@@ -87,6 +88,27 @@ def percent(share: float | None) -> str:
     if share is None:
         return "–"
     return "99.9%" if 0.9995 <= share < 1 else f"{100 * share:.1f}%".replace(".0%", "%")
+
+
+def interval_text(ends: tuple[float, float] | None) -> str:
+    """An interval of a share; a dash where nothing is known."""
+    return "–" if ends is None else f"{percent(ends[0])} to {percent(ends[1])}"
+
+
+def rate_text(share: float | None, ends: tuple[float, float] | None) -> str:
+    """A share with its interval."""
+    return percent(share) if ends is None else f"{percent(share)} ({interval_text(ends)})"
+
+
+def repair_text(repair: Repair) -> str:
+    """What became of the repair of one tool, in a sentence."""
+    asked = count(repair.attempts, "version")
+    if repair.dropped is not None:
+        return f"{repair.tool} was given up after {asked}: {repair.dropped}"
+    if repair.accepted:
+        failed = sum(case.verdict == "fail" for case in repair.before)
+        return f"{repair.tool} was repaired ({failed} of {count(len(repair.before), 'earlier call')} failed, {asked})"
+    return f"{repair.tool} was not repaired after {asked}: {'; '.join(repair.refused)}"
 
 
 def visible(text: str) -> str:

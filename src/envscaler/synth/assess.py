@@ -1,31 +1,31 @@
 """The quality check of an environment by two agents and by oracles that need no model.
 
-What is done with an environment that fails is the pipeline's business.
+How a call is judged is `judging`'s business, what is done with an environment that fails `repair`'s and the pipeline's.
 
 Source: paper 3.3. Ours: the rounds run as several chains from one test state, so that they need not wait for each
-other and one tool that spoils the state spoils the calls of its chain only; and an oracle's finding makes the
-verdict `fail` whatever the checking agent says.
+other and one tool that spoils the state spoils the calls of its chain only; and they end when the verdict is settled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Self
 
-from envscaler.assessment import Assessment, CallVerdict, CaseType, Finding, TestCase, Threshold
+from envscaler.assessment import Assessment, CaseType, Counts, Judging, Repair, TestCase, Threshold
 from envscaler.engine import bounded_map
 from envscaler.errors import ReplyError
 from envscaler.messages import ToolCall
-from envscaler.program import method_source
+from envscaler.rates import settled
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
 from envscaler.sandbox import Program, Sandbox
 from envscaler.skeleton import EnvSkeleton, ToolSpec
-from envscaler.state import JsonValue, State, diff, encode
+from envscaler.state import State, encode
 from envscaler.synth.asking import Asking
 from envscaler.synth.chains import Chain
+from envscaler.synth.judging import CallJudge, Tried, with_finding
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.states import known_of, write_state
 
@@ -36,12 +36,33 @@ _HISTORY = 6
 
 
 @dataclass(frozen=True)
+class Terms:
+    """How much is tested, who judges, and which rate counts."""
+
+    rounds: int
+    """Rounds at most."""
+    threshold: float
+    by: Threshold
+    judge: Judging = "auto"
+    all_rounds: bool = False
+    """Make all rounds, also those that could hardly change the verdict."""
+
+
+@dataclass(frozen=True)
 class Turn:
     """What one round is to test."""
 
     round: int
     tool: ToolSpec
     case: CaseType
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A test call with its verdict, and what is needed to make it again."""
+
+    tried: Tried
+    case: TestCase
 
 
 def schedule(tools: Sequence[ToolSpec], rounds: int) -> tuple[Turn, ...]:
@@ -54,104 +75,190 @@ def schedule(tools: Sequence[ToolSpec], rounds: int) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
-async def assess(
-    skeleton: EnvSkeleton,
-    *,
-    rounds: int,
-    threshold: float,
-    by: Threshold,
-    seed: int,
-    asking: Asking,
-    sandbox: Sandbox,
-) -> Assessment:
-    """Test an environment in `rounds` calls.
+async def assess(skeleton: EnvSkeleton, terms: Terms, *, seed: int, asking: Asking, sandbox: Sandbox) -> Assessment:
+    """Test an environment as it is.
 
     Raises:
         ReplyError: if no test state can be had.
         ProgramError: if the program cannot be loaded.
     """
-    program = Program(skeleton.source, skeleton.class_name)
-    written = await write_state(
-        known_of(skeleton),
-        program,
-        purpose="assessment",
-        index=0,
-        seed=derived_seed(seed, "assessment"),
-        asking=asking,
-        sandbox=sandbox,
-    )
-    testing = _Testing(skeleton, derived_seed(seed, "rounds"), asking)
-    outcomes: list[TestCase | str] = []
-    count = min(CHAINS, rounds)
-    async with AsyncExitStack() as stack:
-        chains: list[Chain] = []
-        for _ in range(count):
-            chains.append(await Chain.open(sandbox, program, written.state))
-            stack.push_async_callback(chains[-1].close)
-        turns = schedule(skeleton.tools, rounds)
-        # Chains go in step: what the testing agent is told of earlier calls then depends on no timing.
-        for start in range(0, rounds, count):
-            step = list(zip(turns[start : start + count], chains, strict=False))
-            outcomes += [outcome async for outcome in bounded_map(testing.round, step, limit=count)]
-            testing.remember(outcomes[start:])
-        repeated: dict[int, Finding] = {}
-        async for findings in bounded_map(Chain.repeat, chains, limit=count):
-            repeated |= findings
-    return Assessment(
-        env_id=skeleton.id,
-        env_digest=skeleton.digest,
-        rounds=rounds,
-        cases=tuple(
-            _with_finding(outcome, repeated.get(outcome.round)) for outcome in outcomes if isinstance(outcome, TestCase)
-        ),
-        failures=tuple(outcome for outcome in outcomes if isinstance(outcome, str)),
-        threshold=threshold,
-        by=by,
-    )
+    examination = await Examination.begin(skeleton, terms, seed=seed, asking=asking, sandbox=sandbox)
+    await examination.carry_on()
+    return examination.assessment()
 
 
-def _with_finding(case: TestCase, finding: Finding | None) -> TestCase:
-    if finding is None:
-        return case
-    findings = (*case.findings, finding)
-    reason = "; ".join(one.detail for one in findings)
-    return case.model_copy(update={"findings": findings, "verdict": "fail", "reason": reason, "judge": "oracle"})
+class Examination:
+    """An assessment in the making; the program may be exchanged for a better one on the way."""
+
+    def __init__(
+        self, skeleton: EnvSkeleton, state: State, terms: Terms, seed: int, asking: Asking, sandbox: Sandbox
+    ) -> None:
+        self.skeleton = skeleton
+        self.state = state
+        """The test state."""
+        self._terms = terms
+        self._seed = seed
+        self._asking = asking
+        self._sandbox = sandbox
+        self._trials: dict[int, Trial] = {}
+        self._failures: list[str] = []
+        self._made = 0
+        self._numbered = terms.rounds
+        """Number of the next round that is made beside those asked for."""
+        self._history: dict[tuple[str, CaseType], list[str]] = {}
+
+    @classmethod
+    async def begin(cls, skeleton: EnvSkeleton, terms: Terms, *, seed: int, asking: Asking, sandbox: Sandbox) -> Self:
+        """An examination with a test state and no rounds made.
+
+        Raises:
+            ReplyError: if no test state can be had.
+        """
+        written = await write_state(
+            known_of(skeleton),
+            Program(skeleton.source, skeleton.class_name),
+            purpose="assessment",
+            index=0,
+            seed=derived_seed(seed, "assessment"),
+            asking=asking,
+            sandbox=sandbox,
+        )
+        return cls(skeleton, written.state, terms, derived_seed(seed, "rounds"), asking, sandbox)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The calls of the program as it is, in the order of the rounds."""
+        return tuple(trial for _, trial in sorted(self._trials.items()))
+
+    async def carry_on(self) -> None:
+        """Make rounds until the verdict is settled or as many were made as were asked for.
+
+        Raises:
+            ProgramError: if the program cannot be loaded.
+        """
+        while not self._is_over():
+            turns = schedule(self.skeleton.tools, self._terms.rounds)[self._made :]
+            await self._make(turns, counted=True)
+
+    async def test_again(self, rounds: Mapping[str, int]) -> None:
+        """Make so many rounds of each of these tools beside those asked for.
+
+        Raises:
+            ProgramError: if the program cannot be loaded.
+        """
+        turns: list[Turn] = []
+        for pass_over in range(max(rounds.values(), default=0)):
+            for place, tool in enumerate(self.skeleton.tools):
+                if pass_over < rounds.get(tool.name, 0):
+                    case: CaseType = "positive" if (pass_over + place) % 2 == 0 else "negative"
+                    turns.append(Turn(self._numbered, tool, case))
+                    self._numbered += 1
+        await self._make(turns, counted=False)
+
+    def exchange(self, skeleton: EnvSkeleton, changed: Collection[str]) -> tuple[TestCase, ...]:
+        """Go on with another version of the program.
+
+        Args:
+            changed: tools that no longer are what they were; their calls count no more.
+
+        Returns:
+            The calls that count no more.
+        """
+        gone = [trial for trial in self.trials if trial.tried.tool.name in changed]
+        for trial in gone:
+            del self._trials[trial.tried.round]
+        self.skeleton = skeleton
+        return tuple(trial.case for trial in gone)
+
+    def assessment(self, repairs: tuple[Repair, ...] = ()) -> Assessment:
+        """The record of it."""
+        terms = self._terms
+        return Assessment(
+            env_id=self.skeleton.id,
+            env_digest=self.skeleton.digest,
+            rounds=terms.rounds,
+            made=self._made if self._made < terms.rounds else None,
+            cases=tuple(trial.case for trial in self.trials),
+            failures=tuple(self._failures),
+            threshold=terms.threshold,
+            by=terms.by,
+            judging=terms.judge,
+            repairs=repairs,
+        )
+
+    def _is_over(self) -> bool:
+        terms = self._terms
+        if self._made >= terms.rounds:
+            return True
+        # Before every tool was called both ways the calls made are no fair sample of the environment.
+        if terms.all_rounds or self._made < 2 * len(self.skeleton.tools):
+            return False
+        counts = Counts.of(trial.case for trial in self._trials.values())
+        return settled(counts.good(terms.by), counts.calls, terms.threshold) is not None
+
+    async def _make(self, turns: Sequence[Turn], *, counted: bool) -> None:
+        """Make these rounds in chains from the test state.
+
+        Args:
+            counted: they are among those asked for, and end when the verdict is settled.
+        """
+        program = Program(self.skeleton.source, self.skeleton.class_name)
+        rounds = _Rounds(self.skeleton, self._seed, self._asking, self._terms.judge, self._history)
+        count = min(CHAINS, len(turns))
+        async with AsyncExitStack() as stack:
+            chains: list[Chain] = []
+            for _ in range(count):
+                chains.append(await Chain.open(self._sandbox, program, self.state))
+                stack.push_async_callback(chains[-1].close)
+            # Chains go in step: what the testing agent is told of earlier calls then depends on no timing, and
+            # neither does when it is seen that the verdict is settled.
+            for start in range(0, len(turns), count):
+                step = list(zip(turns[start : start + count], chains, strict=False))
+                for outcome in [outcome async for outcome in bounded_map(rounds.make, step, limit=count)]:
+                    if isinstance(outcome, Trial):
+                        self._trials[outcome.tried.round] = outcome
+                        self._remember(outcome.case)
+                    else:
+                        self._failures.append(outcome)
+                if counted:
+                    self._made += len(step)
+                    if self._is_over():
+                        break
+            async for findings in bounded_map(Chain.repeat, chains, limit=count):
+                for number, finding in findings.items():
+                    if number in self._trials:
+                        trial = self._trials[number]
+                        self._trials[number] = replace(trial, case=with_finding(trial.case, finding))
+
+    def _remember(self, case: TestCase) -> None:
+        calls = self._history.setdefault((case.call.name, case.case), [])
+        calls.append(encode(case.call.arguments).decode("utf-8", "replace"))
+        del calls[:-_HISTORY]
 
 
-@dataclass(frozen=True)
-class _Ruling:
-    verdict: CallVerdict
-    reason: str
-    judge: Literal["oracle", "model"]
+class _Rounds:
+    """The two agents at one program."""
 
-
-class _Testing:
-    """The two agents at one environment."""
-
-    def __init__(self, skeleton: EnvSkeleton, seed: int, asking: Asking) -> None:
-        self._skeleton = skeleton
+    def __init__(
+        self,
+        skeleton: EnvSkeleton,
+        seed: int,
+        asking: Asking,
+        judging: Judging,
+        history: Mapping[tuple[str, CaseType], Sequence[str]],
+    ) -> None:
         self._known = dict(known_of(skeleton))
         self._seed = seed
         self._asking = asking
-        self._history: dict[tuple[str, CaseType], list[str]] = {}
-        self._sources = {
-            tool.name: method_source(skeleton.source, skeleton.class_name, tool.name) for tool in skeleton.tools
-        }
+        self._judge = CallJudge(skeleton, asking, judging)
+        self._history = history
 
-    def remember(self, outcomes: Sequence[TestCase | str]) -> None:
-        """Tell later rounds of the calls of earlier ones."""
-        for outcome in outcomes:
-            if isinstance(outcome, TestCase):
-                calls = self._history.setdefault((outcome.call.name, outcome.case), [])
-                calls.append(encode(outcome.call.arguments).decode("utf-8", "replace"))
-                del calls[:-_HISTORY]
-
-    async def round(self, turn_and_chain: tuple[Turn, Chain]) -> TestCase | str:
-        """One round: a case, or why there is none."""
+    async def make(self, turn_and_chain: tuple[Turn, Chain]) -> Trial | str:
+        """One round: a judged call, or why there is none."""
         turn, chain = turn_and_chain
         state, digest = await chain.state(), chain.digest
         try:
-            tried = await self._asking(
+            asked = await self._asking(
                 roles.TEST_CALL,
                 t.TestCallInputs(
                     **self._known,
@@ -164,93 +271,23 @@ class _Testing:
                 ),
                 sample=turn.round,
             )
-            call = ToolCall(name=turn.tool.name, arguments=tried.arguments)
+            call = ToolCall(name=turn.tool.name, arguments=asked.arguments)
             refused = refusal(turn.tool, call)
-            if refused is not None:
-                shown = {"success": False, "error": refused}
-                ruling = await self._judged(turn, call, tried.intent, shown, None, state, state)
-                return _case(turn, call, tried.intent, ruling, error=f"Refused: {refused}", before=digest, after=digest)
-            examined = await chain.call(turn.round, turn.tool, call)
-            outcome = examined.outcome
-            if examined.findings:
-                ruling = _Ruling("fail", "; ".join(finding.detail for finding in examined.findings), "oracle")
-            else:
-                ruling = await self._judged(
-                    turn, call, tried.intent, outcome.result, examined.error, examined.before, examined.after
-                )
+            examined = await chain.call(turn.round, turn.tool, call) if refused is None else None
+            tried = Tried(
+                round=turn.round,
+                tool=turn.tool,
+                case=turn.case,
+                intent=asked.intent,
+                call=call,
+                state=examined.before if examined is not None else state,
+                digest=digest,
+                examined=examined,
+                refused=refused,
+            )
+            return Trial(tried, await self._judge.judge(tried))
         except ReplyError as fault:
             return f"round {turn.round} ({turn.tool.name}, {turn.case}): {fault}"
-        return _case(
-            turn,
-            call,
-            tried.intent,
-            ruling,
-            result=outcome.result,
-            error=examined.error,
-            before=examined.digest_before,
-            after=outcome.digest,
-            findings=examined.findings,
-        )
-
-    async def _judged(
-        self,
-        turn: Turn,
-        call: ToolCall,
-        intent: str,
-        result: JsonValue,
-        error: str | None,
-        before: State,
-        after: State,
-    ) -> _Ruling:
-        reply = await self._asking(
-            roles.JUDGE_CALL,
-            t.JudgeCallInputs(
-                description=self._skeleton.description,
-                seed_tasks=self._known["seed_tasks"],
-                rules=self._skeleton.rules,
-                tool=turn.tool,
-                source=self._sources[turn.tool.name],
-                call=call,
-                case=turn.case,
-                intent=intent,
-                result=result,
-                error=error,
-                before=before,
-                after=after,
-                changes=() if after is before else diff(before, after),
-                language=self._skeleton.origin.language,
-            ),
-            sample=turn.round,
-        )
-        return _Ruling(reply.verdict, reply.reason, "model")
-
-
-def _case(
-    turn: Turn,
-    call: ToolCall,
-    intent: str,
-    ruling: _Ruling,
-    *,
-    before: str,
-    after: str,
-    result: JsonValue = None,
-    error: str | None = None,
-    findings: tuple[Finding, ...] = (),
-) -> TestCase:
-    return TestCase(
-        round=turn.round,
-        call=call,
-        case=turn.case,
-        intent=intent,
-        result=result,
-        error=error,
-        before=before,
-        after=after,
-        findings=findings,
-        verdict=ruling.verdict,
-        reason=ruling.reason,
-        judge=ruling.judge,
-    )
 
 
 def refusal(tool: ToolSpec, call: ToolCall) -> str | None:

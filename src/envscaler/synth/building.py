@@ -16,6 +16,7 @@ from envscaler.synth.asking import Asking, merged
 from envscaler.synth.benches import Bench
 from envscaler.synth.choosing import Candidate, Chosen
 from envscaler.synth.design import Design, design
+from envscaler.synth.report import Testing
 from envscaler.synth.resume import Keys, SynthJournal, Unit
 from envscaler.synth.scenarios import scenario_id
 from envscaler.synth.settings import BUILDING, Stage, SynthSettings
@@ -184,6 +185,7 @@ def adopted(store: LibraryStore, env_id: str, keys: Keys, settings: SynthSetting
         reached="program" if assessment is None else "scenarios" if scenarios else "assess",
         failed=rejection(assessment) if assessment is not None and not assessment.accepted else None,
         assessed_by=keys.assessment() if assessment is not None else None,
+        testing=Testing.of(assessment) if assessment is not None else Testing(),
         scenarios_tried=tried,
         scenarios=len(scenarios),
         solved=sum(scenario.solution is not None for scenario in scenarios),

@@ -21,7 +21,7 @@ from envscaler.skeleton import ToolSpec
 from envscaler.state import State
 
 SPAN = 5
-"""Calls that are repeated from one snapshot."""
+"""Calls that are repeated from one snapshot. The first call is repeated by itself, so that short chains are cut too."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Chain:
 
     async def call(self, round_number: int, tool: ToolSpec, call: ToolCall) -> ExaminedCall:
         """Make a call; the next one goes on from the state that it leaves."""
-        if not self._spans or len(self._spans[-1][1]) == SPAN:
+        if len(self._spans) < 2 or len(self._spans[-1][1]) == SPAN:
             self._spans.append((await self._session.snapshot(), []))
         examined = await try_call(self._session, tool, call, repeat=False)
         self._spans[-1][1].append(_Made(round_number, tool, examined))
@@ -69,12 +69,14 @@ class Chain:
         Calls after the first such one in its span start from another state and are not compared.
         """
         findings: dict[int, Finding] = {}
+        if not self._spans:
+            return findings
+        end = await self._session.snapshot()
         for span, (snapshot, calls) in enumerate(self._spans):
             try:
                 await self._session.restore(snapshot, fresh=span == 0)
             except ProgramError as fault:
-                detail = f"the program cannot go on from a state that it made itself: {fault}"
-                findings[calls[0].round] = Finding(oracle="not_restorable", detail=detail)
+                findings[calls[0].round] = _not_restorable(fault)
                 continue
             for made in calls:
                 finding = await self._repeated(made)
@@ -82,6 +84,10 @@ class Chain:
                     findings[made.round] = finding
                 if self._session.digest != made.examined.outcome.digest:
                     break
+        try:
+            await self._session.restore(end, fresh=False)
+        except ProgramError as fault:
+            findings.setdefault(self._spans[-1][1][-1].round, _not_restorable(fault))
         return findings
 
     async def _repeated(self, made: _Made) -> Finding | None:
@@ -93,3 +99,9 @@ class Chain:
     async def close(self) -> None:
         """End the session; idempotent."""
         await self._session.close()
+
+
+def _not_restorable(fault: ProgramError) -> Finding:
+    return Finding(
+        oracle="not_restorable", detail=f"the program cannot go on from a state that it made itself: {fault}"
+    )

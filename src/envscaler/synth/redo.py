@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from envscaler.assessment import Assessment, Threshold
+from envscaler.assessment import Assessment, Judging, Threshold
 from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.errors import ProgramError, ReplyError, SandboxError, UsageError
 from envscaler.evidence import Proof, Thresholds
@@ -21,7 +21,7 @@ from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton, ModelUse
 from envscaler.store import LibraryStore
 from envscaler.synth.asking import Asking, merged
-from envscaler.synth.assess import assess
+from envscaler.synth.assess import Terms, assess
 from envscaler.synth.finishing import Proved
 from envscaler.synth.renewal import renewed
 from envscaler.synth.report import Assessed, AssessReport, ScenariosMade, ScenariosReport
@@ -47,6 +47,8 @@ async def run_assess(
     rounds: int = 100,
     threshold: float = 0.85,
     by: Threshold = "pass",
+    judge: Judging = "auto",
+    all_rounds: bool = False,
     seed: int = 0,
     attempts: int = 3,
     force: bool = False,
@@ -60,6 +62,9 @@ async def run_assess(
 
     Args:
         env_id: only this one; None: all.
+        rounds: test calls at most; once the verdict is settled no more are made.
+        judge: calls that the checking agent is asked about.
+        all_rounds: make all of them all the same.
         force: also where the stored assessment is still valid.
 
     Raises:
@@ -68,13 +73,13 @@ async def run_assess(
         EndpointUnavailable: the endpoint stayed down; what is finished is kept.
     """
     store = LibraryStore.open(library)
+    terms = Terms(rounds, threshold, by, judge, all_rounds)
     uses: dict[str, dict[str, ModelUse]] = {}
 
     async def one(name: str, sandbox: Sandbox) -> Assessed:
         skeleton = store.read_environment(name)
         stored = store.read_assessment(name)
-        valid = stored is not None and stored.env_digest == skeleton.digest and stored.rounds == rounds
-        if stored is not None and valid and not force:
+        if stored is not None and not force and _is_valid(stored, skeleton, terms):
             if (stored.threshold, stored.by) != (threshold, by):
                 stored = stored.model_copy(update={"threshold": threshold, "by": by})
                 store.write_assessment(stored)
@@ -83,9 +88,7 @@ async def run_assess(
         try:
             made = await assess(
                 skeleton,
-                rounds=rounds,
-                threshold=threshold,
-                by=by,
+                terms,
                 seed=derived_seed(seed, name),
                 asking=asking,
                 sandbox=sandbox,
@@ -297,12 +300,27 @@ def index_of(name: str, env_id: str) -> int | None:
     return index if index >= 0 and scenario_id(env_id, index) == name else None
 
 
+def _is_valid(stored: Assessment, skeleton: EnvSkeleton, terms: Terms) -> bool:
+    """Whether an assessment made anew would say nothing else, but for chance."""
+    if stored.env_digest != skeleton.digest or stored.rounds != terms.rounds:
+        return False
+    if (stored.judging, terms.judge) == ("auto", "all"):
+        return False
+    if not stored.saved:
+        return True
+    asked = stored.model_copy(update={"threshold": terms.threshold, "by": terms.by})
+    return not terms.all_rounds and asked.settled is not None
+
+
 def _assessed(assessment: Assessment, *, fresh: bool) -> Assessed:
     return Assessed(
         env_id=assessment.env_id,
         rounds=assessment.rounds,
         pass_rate=assessment.pass_rate,
         not_fail_rate=assessment.not_fail_rate,
+        interval=assessment.interval,
+        oracle_share=assessment.counts.oracle_share,
+        made=assessment.made,
         accepted=assessment.accepted,
         fresh=fresh,
         failures=len(assessment.failures),

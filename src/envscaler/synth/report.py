@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envscaler.assessment import Threshold
+from envscaler.assessment import Assessment, Counts, Threshold
 from envscaler.models import Faults
 from envscaler.record import Record
 from envscaler.skeleton import ModelUse
@@ -63,6 +63,49 @@ class Funnel(Record):
     """Kept ones whose proof reaches what was asked for."""
 
 
+class Testing(Record):
+    """The test calls of assessments, added up over environments."""
+
+    __test__ = False  # pytest would collect the class by its name
+
+    positive: Counts = Counts()
+    """Calls meant to succeed."""
+    negative: Counts = Counts()
+    """Calls that are wrong on purpose."""
+    saved: int = 0
+    """Rounds not made because the verdict was settled before."""
+    repaired: int = 0
+    """Methods that were repaired."""
+    dropped: int = 0
+    """Tools given up because their calls failed."""
+
+    @classmethod
+    def of(cls, assessment: Assessment) -> Testing:
+        """Those of one environment."""
+        kinds = assessment.by_case
+        return cls(
+            positive=kinds["positive"],
+            negative=kinds["negative"],
+            saved=assessment.saved,
+            repaired=sum(one.accepted > 0 and one.dropped is None for one in assessment.repairs),
+            dropped=sum(one.dropped is not None for one in assessment.repairs),
+        )
+
+    def __add__(self, other: Testing) -> Testing:
+        return Testing(
+            positive=self.positive + other.positive,
+            negative=self.negative + other.negative,
+            saved=self.saved + other.saved,
+            repaired=self.repaired + other.repaired,
+            dropped=self.dropped + other.dropped,
+        )
+
+    @property
+    def counts(self) -> Counts:
+        """All of them."""
+        return self.positive + self.negative
+
+
 class SynthReport(Record):
     """What one run of `synth` did. Counts cover all of its tasks, also those done by an earlier run."""
 
@@ -70,6 +113,8 @@ class SynthReport(Record):
     environments: tuple[str, ...]
     """Ids of the environments that these tasks have in the library, in input order."""
     funnel: Funnel
+    testing: Testing = Testing()
+    """The test calls of all environments that were assessed, also of those that were not accepted."""
     resumed: int = 0
     """Environments that an earlier run had finished."""
     dropped: tuple[Dropped, ...] = ()
@@ -93,6 +138,12 @@ class Assessed(Record):
     rounds: int
     pass_rate: float | None
     not_fail_rate: float | None
+    interval: tuple[float, float] | None = None
+    """The 95% interval of the rate that is compared with the threshold."""
+    oracle_share: float | None = None
+    """Share of verdicts that oracles settled; the model settled the others."""
+    made: int | None = None
+    """Rounds after which the verdict was settled; None: all were made."""
     accepted: bool
     fresh: bool
     """False: the stored assessment was still valid and was kept."""

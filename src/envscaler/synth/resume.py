@@ -19,6 +19,7 @@ from envscaler.state import JsonValue, digest
 from envscaler.store import Journal
 from envscaler.synth.design import Design
 from envscaler.synth.discover import Discovered
+from envscaler.synth.report import Testing
 from envscaler.synth.settings import Stage, SynthSettings
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 DISCOVERING = (roles.FILTER_TASK, roles.INFER_ENVIRONMENT)
 PROGRAMMING = (roles.PLAN_STATE, roles.PLAN_TOOLS, roles.WRITE_CLASS, roles.WRITE_METHOD, roles.WRITE_STATE)
-ASSESSING = (roles.WRITE_STATE, roles.TEST_CALL, roles.JUDGE_CALL)
+ASSESSING = (roles.WRITE_STATE, roles.TEST_CALL, roles.JUDGE_CALL, roles.WRITE_METHOD)
 WRITING = (roles.WRITE_STATE, roles.WRITE_TASK, roles.WRITE_CHECKLIST, roles.WRITE_CHECK, roles.WRITE_CHECKS)
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -67,6 +68,8 @@ class Unit(Record):
     """Why it ended in that stage."""
     assessed_by: str | None = None
     """Key of the settings of the assessment."""
+    testing: Testing = Testing()
+    """Its test calls."""
     scenarios_tried: int = 0
     scenarios: int = 0
     solved: int = 0
@@ -118,7 +121,8 @@ class Keys:
     def assessment(self) -> str:
         """Key of the settings of an assessment."""
         settings = self._settings
-        return digest([settings.rounds, settings.threshold, settings.by, self._asked(ASSESSING)])
+        testing = [settings.rounds, settings.all_rounds, settings.judge, settings.repairs]
+        return digest([testing, settings.threshold, settings.by, self._asked(ASSESSING)])
 
     def proving(self) -> str:
         """Key of what scenarios have to reach."""
@@ -148,7 +152,7 @@ class Keys:
             "source": source.name if source is not None else None,
             "settings": named,
             "models": {family: name for family, name in sorted(self._names.items()) if family not in ("agent", "user")},
-            "prompts": self._digests((*DISCOVERING, *PROGRAMMING, *ASSESSING[1:], *WRITING[1:])),
+            "prompts": self._digests((*DISCOVERING, *PROGRAMMING, *ASSESSING, *WRITING[1:])),
         }
 
     def _asked(self, asked: Iterable[Role[Any]]) -> JsonValue:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from envscaler.assessment import Threshold
+from envscaler.assessment import Judging, Threshold
 from envscaler.evidence import Thresholds
 from envscaler.record import Record
 
@@ -54,7 +54,13 @@ class SynthSettings(Record):
     attempts: int = Field(default=3, ge=1)
     """Questions at most until a reply can be used; also how often a method is written."""
     rounds: int = Field(default=100, ge=1)
-    """Test calls of an assessment (paper 3.3: 100)."""
+    """Test calls of an assessment at most (paper 3.3: 100)."""
+    all_rounds: bool = False
+    """Make all of them; else no more once the verdict is settled."""
+    judge: Judging = "auto"
+    """Calls that the checking agent is asked about (paper 3.3: all)."""
+    repairs: int = Field(default=2, ge=0)
+    """Versions of a method asked for at most when some of its test calls fail; 0: nothing is repaired."""
     threshold: float = Field(default=0.85, ge=0.0, le=1.0)
     """Rate from which an environment is kept (paper 3.3: 0.85)."""
     by: Threshold = "pass"

@@ -10,7 +10,7 @@ from envscaler.models import Faults
 from envscaler.skeleton import ModelUse
 from envscaler.synth.asking import merged
 from envscaler.synth.discover import Discovered
-from envscaler.synth.report import MAX_EXAMPLES, Dropped, Funnel, Merged, SynthReport
+from envscaler.synth.report import MAX_EXAMPLES, Dropped, Funnel, Merged, SynthReport, Testing
 from envscaler.synth.resume import Decision, Unit
 from envscaler.synth.settings import STAGES
 
@@ -34,6 +34,7 @@ class Tally:
         self._merged: dict[str, _Merging] = {}
         self._use: dict[str, ModelUse] = {}
         self._environments: list[str] = []
+        self._testing = Testing()
         self.resumed = 0
 
     def drop(self, stage: str, reason: str, example: str, count: int = 1) -> None:
@@ -88,6 +89,7 @@ class Tally:
             unit.reached == "program" and unit.failed is None
         )
         self._counts["programmed"] += programmed
+        self._testing += unit.testing
         for dropped in unit.dropped_tools if programmed else ():
             self.drop("program", "part of an environment", f"{unit.env_id}: {dropped}")
         if unit.failed is not None:
@@ -114,6 +116,7 @@ class Tally:
             library=library,
             environments=tuple(self._environments),
             funnel=Funnel(**self._counts),
+            testing=self._testing,
             resumed=self.resumed,
             dropped=tuple(
                 Dropped(stage=stage, reason=reason, count=count, examples=tuple(examples))

@@ -21,10 +21,12 @@ from envscaler.sandbox import Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvDescription, EnvSkeleton, ModelUse, Origin
 from envscaler.synth.asking import Asking, merged
-from envscaler.synth.assess import assess
+from envscaler.synth.assess import Terms
 from envscaler.synth.design import design
 from envscaler.synth.finishing import Proved, shortfalls
 from envscaler.synth.programming import program
+from envscaler.synth.repair import assess_and_repair
+from envscaler.synth.report import Testing
 from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
@@ -67,7 +69,7 @@ class Made:
     lost: bool = False
     """True when infrastructure failed: nothing of it is to be kept."""
     skeleton: EnvSkeleton | None = None
-    """The environment, when it is to be in the library."""
+    """The environment, when it is to be in the library as it is here."""
     assessment: Assessment | None = None
     """Also without `skeleton`: what an environment of the library failed."""
     scenarios: tuple[Scenario, ...] = ()
@@ -114,6 +116,7 @@ class _Making:
         self._done_with = done_with
         self._asking = Asking(models, prompts, work.settings.attempts)
         self._seed = derived_seed(work.settings.seed, before.env_id)
+        self._testing = before.testing
         self._assessed_by = before.assessed_by if before.failed is None else None
         # What did not reach something else has another chance.
         again = bool(before.unproved) and before.proved_by != work.proving_key
@@ -134,18 +137,21 @@ class _Making:
         if settings.reaches("assess") and self._assessed_by is None:
             self.stage = "assess"
             self._assessed_by = work.assessment_key
-            assessment = await assess(
+            skeleton, assessment = await assess_and_repair(
                 skeleton,
-                rounds=settings.rounds,
-                threshold=settings.threshold,
-                by=settings.by,
+                Terms(settings.rounds, settings.threshold, settings.by, settings.judge, settings.all_rounds),
+                # Scenarios are made for one version of a program.
+                repairs=0 if scenarios else settings.repairs,
                 seed=self._seed,
                 asking=self._asking,
                 sandbox=self._sandbox,
             )
+            self._testing = Testing.of(assessment)
+            skeleton = self._with_dropped(skeleton, dropped_tools(assessment))
             if not assessment.accepted:
                 self.failed = rejection(assessment)
-                return Made(self.unit(), assessment=assessment)
+                repaired = work.skeleton is not None and skeleton.digest != work.skeleton.digest
+                return Made(self.unit(), skeleton=skeleton if repaired else None, assessment=assessment)
         self._done_with("assess")
         if settings.reaches("scenarios"):
             self.stage = "scenarios"
@@ -186,6 +192,12 @@ class _Making:
             ),
         )
 
+    def _with_dropped(self, skeleton: EnvSkeleton, tools: tuple[str, ...]) -> EnvSkeleton:
+        """The environment with what its assessment cost among what was given up on the way."""
+        self._dropped_tools = (*self._dropped_tools, *tools)
+        origin = skeleton.origin.model_copy(update={"dropped": (*skeleton.origin.dropped, *tools)})
+        return skeleton.model_copy(update={"origin": origin}) if tools else skeleton
+
     async def _written(self, skeleton: EnvSkeleton, there: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
         """The scenarios that are there, and those that were asked for and never tried."""
         settings = self._work.settings
@@ -222,6 +234,7 @@ class _Making:
             reached=self.stage,
             failed=self.failed,
             assessed_by=self._assessed_by,
+            testing=self._testing,
             scenarios_tried=self._scenarios_tried,
             scenarios=len(scenarios) if scenarios is not None else before.scenarios,
             solved=sum(one.solution is not None for one in scenarios) if scenarios is not None else before.solved,
@@ -241,6 +254,11 @@ def proved(scenarios: Iterable[Scenario], proofs: Iterable[Proof], thresholds: T
     """How many of the scenarios have a proof that reaches what is asked for."""
     by_id = {proof.scenario_id: proof for proof in proofs}
     return sum(one.id in by_id and not shortfalls(one, by_id[one.id], thresholds) for one in scenarios)
+
+
+def dropped_tools(assessment: Assessment) -> tuple[str, ...]:
+    """The tools that an assessment cost, each with the reason."""
+    return tuple(f"tool {one.tool}: {one.dropped}" for one in assessment.repairs if one.dropped is not None)
 
 
 def rejection(assessment: Assessment) -> str:
