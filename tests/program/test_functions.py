@@ -144,3 +144,44 @@ def test_the_order_of_definitions_does_not_matter(parts: list[str]) -> None:
     functions = Functions(["\n\n\n".join(parts)])
     for name, state in (("check_1", {"books": {"B": {"lent": 1}}}), ("check_2", {})):
         assert called(functions.alone(name, "f"), "f", state) is True
+
+
+IN_A_CLASS = """import copy
+import re
+
+LIMIT = 3
+
+def near(a, b):
+    return abs(a - b) < LIMIT
+
+class Desk:
+    def find(self, n):
+        \"\"\"Find.\"\"\"
+        return [copy.deepcopy(one) for one in self.all if near(one, n)]
+
+    @staticmethod
+    def other():
+        return re.compile("x")
+"""
+
+
+def test_a_function_stands_below_what_it_uses() -> None:
+    block = (
+        "import re\nimport copy\n\ndef one(self):\n    return copy.copy(self.x)\n\nasync def two(self):\n    return 2"
+    )
+    functions = Functions([block])
+    assert functions.standing("one") == "import copy\n\n\ndef one(self):\n    return copy.copy(self.x)\n"
+    assert functions.standing("two") == "async def two(self):\n    return 2\n"
+    with pytest.raises(ProgramError, match="no function three"):
+        functions.standing("three")
+
+
+def test_methods_of_classes_count_only_where_they_are_asked_for() -> None:
+    with pytest.raises(ProgramError, match="no function find"):
+        Functions([IN_A_CLASS]).standing("find")
+    functions = Functions([IN_A_CLASS], of_classes=True)
+    found = functions.standing("find")
+    assert found.startswith("import copy\nLIMIT = 3\ndef near(a, b):")
+    assert "import re" not in found
+    assert "class Desk" not in found
+    assert functions.standing("other").startswith("import re\n\n\n@staticmethod\ndef other():")

@@ -107,6 +107,15 @@ INPUTS: dict[str, Record] = {
     "plan_tools": t.PlanToolsInputs(**ENVIRONMENT),
     "write_class": t.WriteClassInputs(**WITH_TOOLS),
     "write_method": t.WriteMethodInputs(**WITH_TOOLS, class_source=CLASS, class_name="ToolRentalCounter", tool=RENT),
+    "write_methods": t.WriteMethodsInputs(
+        **WITH_TOOLS,
+        class_source=CLASS,
+        class_name="ToolRentalCounter",
+        questions=(
+            t.MethodQuestion(tool=FIND),
+            t.MethodQuestion(tool=RENT, fault="NameError: name 'copy' is not defined", previous=METHOD),
+        ),
+    ),
     "write_state": t.WriteStateInputs(**WITH_TOOLS, source=CLASS, purpose="scenario", index=1, seed=7),
     "test_call": t.TestCallInputs(
         **WITH_TOOLS,
@@ -163,6 +172,7 @@ INPUTS: dict[str, Record] = {
 
 OTHER_CALLS: dict[str, dict[str, Any]] = {
     "write_method": {"tool": FIND, "fault": "NameError: name 'copy' is not defined", "previous": METHOD},
+    "write_methods": {"questions": (t.MethodQuestion(tool=RENT),)},
     "write_state": {"index": 4, "purpose": "assessment", "fault": "rentals: R-1 refers to no tool", "seed": 8},
     "test_call": {"state": AFTER, "tool": FIND, "case": "positive", "round": 4, "seed": 8, "history": ()},
     "judge_call": {"tool": FIND, "source": "def find_tools(self): ...", "result": [], "changes": ()},

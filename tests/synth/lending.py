@@ -251,6 +251,13 @@ class LendingModel:
     def write_method(self, inputs: t.WriteMethodInputs) -> Any:
         return f"```python\n{METHODS[inputs.tool.name]}\n```"
 
+    def write_methods(self, inputs: t.WriteMethodsInputs) -> Any:
+        """What `write_method` answers to each of the questions."""
+        common = {name: getattr(inputs, name) for name in t.WriteClassInputs.model_fields}
+        common |= {"class_source": inputs.class_source, "class_name": inputs.class_name}
+        replies = [self.write_method(t.WriteMethodInputs(**common, **dict(asked))) for asked in inputs.questions]
+        return "\n\n".join(replies)
+
     def write_state(self, inputs: t.WriteStateInputs) -> Any:
         shift = inputs.index + (5 if inputs.purpose == "assessment" else 0)
         members = {f"M-{n}": {"member_id": f"M-{n}", "name": MEMBERS[(n + shift) % len(MEMBERS)]} for n in range(1, 4)}

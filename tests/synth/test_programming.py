@@ -17,18 +17,19 @@ from envscaler.sandbox import Sandbox
 from envscaler.skeleton import EnvDescription
 from envscaler.synth.asking import Asking
 from envscaler.synth.design import design
-from envscaler.synth.programming import Programmed, interface, method_doubt, program
+from envscaler.synth.methods import method_doubt
+from envscaler.synth.programming import Programmed, interface, program
 from envscaler.synth.smoke import contract_fault
 
 Opened = Callable[[LendingModel], Models]
 
 
-async def programmed(model: LendingModel, opened: Opened) -> Programmed:
+async def programmed(model: LendingModel, opened: Opened, methods_per_call: int = 6) -> Programmed:
     description = EnvDescription(summary="Bicycle lending desk", introduction="It keeps a card for every bicycle.")
     async with opened(model) as models, Sandbox() as sandbox:
         asking = Asking(models, Prompts(), 3)
         made = await design(description, (), "en", asking)
-        return await program(made, seed=1, asking=asking, sandbox=sandbox)
+        return await program(made, seed=1, asking=asking, sandbox=sandbox, methods_per_call=methods_per_call)
 
 
 class Faulty(LendingModel):
@@ -97,7 +98,8 @@ async def test_a_method_that_stays_broken_costs_its_tool_only(fault: str, opened
     made = await programmed(model, opened)
     assert [tool.name for tool in made.tools] == [name for name in METHODS if name != "find_member"]
     assert "find_member" not in methods_of(made.source, made.class_name)
-    assert len(model.inputs) == 3
+    assert len(model.inputs) == 4  # the last time without the fault, and without rules
+    assert model.inputs[-1].fault is None
     (dropped,) = made.dropped
     assert dropped.startswith("tool find_member: ")
     assert said in dropped
@@ -257,3 +259,142 @@ def test_a_result_says_whether_it_succeeded_and_why_not(result: Any, kept: bool)
 def test_code_has_to_define_the_method() -> None:
     assert method_doubt(t.CodeReply(source="class A:\n    def lend(self): ...\n"), "lend") is None
     assert "only give" in (method_doubt(t.CodeReply(source="def give(self): ...\n"), "lend") or "")
+
+
+class Batched(LendingModel):
+    """Answers to several questions at once through a function of its usual reply."""
+
+    def __init__(self, change: Callable[[str], str]) -> None:
+        super().__init__()
+        self.change = change
+        self.batches: list[list[str]] = []
+
+    def write_methods(self, inputs: t.WriteMethodsInputs) -> Any:
+        self.batches.append([question.tool.name for question in inputs.questions])
+        return self.change(super().write_methods(inputs))
+
+
+@pytest.mark.anyio
+async def test_methods_are_asked_for_several_a_call_queries_first(opened: Opened) -> None:
+    model = Batched(lambda reply: reply)
+    made = await programmed(model, opened)
+    assert [tool.name for tool in made.tools] == list(METHODS)
+    assert model.batches == [["find_things", "find_member", "lend_thing", "add_thing"]]
+    assert model.asked["write_method"] == 0
+    assert made.strained is None
+
+
+@pytest.mark.anyio
+async def test_a_program_does_not_depend_on_how_many_methods_are_asked_for_at_once(opened: Opened) -> None:
+    sources = {(await programmed(LendingModel(), opened, methods_per_call=count)).source for count in (1, 2, 6)}
+    assert len(sources) == 1
+
+
+@pytest.mark.anyio
+async def test_only_what_a_reply_lacks_is_asked_for_again(opened: Opened) -> None:
+    model = Batched(lambda reply: reply.replace("def find_member(self", "def find_members(self"))
+    made = await programmed(model, opened)
+    assert [tool.name for tool in made.tools] == list(METHODS)
+    assert len(model.batches) == 1  # one alone is asked for as one
+    assert model.asked["write_method"] == 1
+    assert made.strained is None
+
+
+@pytest.mark.anyio
+async def test_methods_in_one_fence_or_in_a_class_are_taken_apart(opened: Opened) -> None:
+    def in_one_fence(reply: str) -> str:
+        return reply.replace("```\n\n```python\n", "\n")
+
+    def in_a_class(reply: str) -> str:
+        body = in_one_fence(reply).replace("```python\n", "").replace("```", "").splitlines()
+        rows = [row for row in body if not row.startswith(("import", "from"))]
+        inside = "\n".join(f"    {row}" for row in rows)
+        return f"```python\nimport copy\nfrom typing import Any\n\nclass LendingDesk:\n{inside}\n```"
+
+    usual = await programmed(LendingModel(), opened)
+    for change in (in_one_fence, in_a_class):
+        model = Batched(change)
+        made = await programmed(model, opened)
+        assert model.asked["write_method"] == 0
+        assert made.source == usual.source
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("reply", ["I would rather not.", "```python\nclass Desk:\n    pass\n```"])
+async def test_a_model_that_is_not_up_to_several_is_asked_for_one_at_a_time(reply: str, opened: Opened) -> None:
+    model = Batched(lambda _: reply)
+    made = await programmed(model, opened)
+    assert [tool.name for tool in made.tools] == list(METHODS)
+    assert len(model.batches) == 1
+    assert model.asked["write_method"] == 4
+    assert "fewer than half" in (made.strained or "")
+
+
+LEND = METHODS["lend_thing"]
+CHECK = '    if self.things[thing_id]["status"] != "free":\n'
+"""A refusal that works; tests put one that does not in its place."""
+
+
+class Broken(LendingModel):
+    """Always writes `lend_thing` like that, unless it is asked for without rules."""
+
+    def __init__(self, bad: str, without_rules: str | None = None) -> None:
+        super().__init__()
+        self.bad = bad
+        self.without_rules = without_rules
+
+    def plan_state(self, inputs: t.PlanStateInputs) -> Any:
+        plan = super().plan_state(inputs)
+        plan["rules"].append({"text": "A member whose card has expired borrows nothing."})
+        return plan
+
+    def write_method(self, inputs: t.WriteMethodInputs) -> Any:
+        if inputs.tool.name != "lend_thing":
+            return super().write_method(inputs)
+        source = self.bad if inputs.rules else self.without_rules or self.bad
+        return f"```python\n{source}\n```"
+
+
+EXPIRED = """
+    if self.members[member_id]["card_expires"] < self.now:
+        return {"success": False, "error": "expired"}
+"""
+
+
+@pytest.mark.anyio
+async def test_a_method_that_stays_broken_is_written_without_rules(opened: Opened) -> None:
+    model = Broken(LEND.replace(CHECK, EXPIRED + CHECK), without_rules=LEND)
+    made = await programmed(model, opened)
+    assert len(made.tools) == 4
+    assert "card_expires" not in made.source
+    (told,) = made.dropped
+    assert told.startswith("tool lend_thing: written without rules, because ")
+    assert [rule.enforced for rule in made.rules] == [None, False]
+
+
+@pytest.mark.anyio
+async def test_a_refusal_that_fails_is_taken_out_and_its_rule_is_not_enforced(opened: Opened) -> None:
+    made = await programmed(Broken(LEND.replace(CHECK, EXPIRED + CHECK)), opened)
+    assert len(made.tools) == 4
+    assert "card_expires" not in made.source
+    assert CHECK.strip() in made.source
+    (told,) = made.dropped
+    assert "the refusal `if self.members[member_id]['card_expires'] < self.now` was taken out" in told
+    assert "not enforced: A member whose card has expired borrows nothing." in told
+    assert [rule.enforced for rule in made.rules] == [None, False]
+
+
+@pytest.mark.anyio
+async def test_two_refusals_that_fail_are_taken_out(opened: Opened) -> None:
+    another = '    if datetime.now() > limit:\n        return {"success": False, "error": "late"}\n'
+    made = await programmed(Broken(LEND.replace(CHECK, EXPIRED + another + CHECK)), opened)
+    assert len(made.tools) == 4
+    assert "limit" not in made.source
+    assert CHECK.strip() in made.source
+
+
+@pytest.mark.anyio
+async def test_a_refusal_that_comes_too_late_is_not_taken_out_but_the_tool_is_dropped(opened: Opened) -> None:
+    late = LEND.replace(CHECK, '    self.next_number += 1\n    if thing_id != "T-77":\n')
+    made = await programmed(Broken(late), opened)
+    assert "lend_thing" not in [tool.name for tool in made.tools]

@@ -120,6 +120,16 @@ ChecksPerCallOption = Annotated[
         rich_help_panel=_QUALITY,
     ),
 ]
+MethodsPerCallOption = Annotated[
+    int,
+    typer.Option(
+        "--methods-per-call",
+        min=1,
+        metavar="N",
+        help="Methods asked for at once; 1 for each in a call of its own.",
+        rich_help_panel=_QUALITY,
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn.")]
 
 
@@ -168,6 +178,7 @@ def register(app: typer.Typer) -> None:
         proof: ProofFlags = ProofFlags(),  # noqa: B008 - a frozen value
         keep_unproved: KeepUnprovedOption = False,
         solver_runs: SolverRunsOption = None,
+        methods_per_call: MethodsPerCallOption = 6,
         checks_per_call: ChecksPerCallOption = 8,
         language: Annotated[
             Language,
@@ -243,6 +254,7 @@ def register(app: typer.Typer) -> None:
             thresholds=proof.thresholds(),
             keep_unproved=keep_unproved,
             solver_runs=solver_runs,
+            methods_per_call=methods_per_call,
             checks_per_call=checks_per_call,
             language=language.value,
             similarity=similarity,

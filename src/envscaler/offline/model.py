@@ -239,11 +239,16 @@ def _plan_state(inputs: t.PlanStateInputs) -> AssistantMessage:
     return _json(t.PlanStateReply(entities=entities_of(blueprint), rules=rules_of(blueprint)))
 
 
-def _write_method(inputs: t.WriteMethodInputs) -> AssistantMessage:
-    operation = _environment(inputs).operation(inputs.tool.name)
-    if operation is None:
-        raise Unservable(f"it did not design the tool {inputs.tool.name}")
-    return _code(method_source(_environment(inputs), operation))
+def _write_methods(inputs: t.WriteMethodInputs | t.WriteMethodsInputs) -> AssistantMessage:
+    blueprint = _environment(inputs)
+    asked = inputs.questions if isinstance(inputs, t.WriteMethodsInputs) else (inputs,)
+    fences: list[str] = []
+    for tool in (question.tool for question in asked):
+        operation = blueprint.operation(tool.name)
+        if operation is None:
+            raise Unservable(f"it did not design the tool {tool.name}")
+        fences.append(_code(method_source(blueprint, operation)).content)
+    return AssistantMessage(content="\n\n".join(fences))
 
 
 def _write_state(inputs: t.WriteStateInputs) -> AssistantMessage:
@@ -263,7 +268,8 @@ _ANSWERS: dict[str, Callable[[Any], AssistantMessage]] = {
     "plan_state": _plan_state,
     "plan_tools": lambda inputs: _json(t.PlanToolsReply(tools=tools_of(_environment(inputs)))),
     "write_class": lambda inputs: _code(class_source(_environment(inputs))),
-    "write_method": _write_method,
+    "write_method": _write_methods,
+    "write_methods": _write_methods,
     "write_state": _write_state,
     "test_call": lambda inputs: _json(make_test_call(_maybe_own(inputs), inputs)),
     "judge_call": lambda inputs: _json(judge_call(_maybe_own(inputs), inputs)),

@@ -50,17 +50,30 @@ class Functions:
         <BLANKLINE>
     """
 
-    def __init__(self, blocks: Sequence[str]) -> None:
+    def __init__(self, blocks: Sequence[str], *, of_classes: bool = False) -> None:
         """
         Args:
             blocks: a name that several define is taken from the block that asks for it, else from the last one.
+            of_classes: methods of classes count as functions too.
         """
+        self._of_classes = of_classes
         self._broken: dict[str, str] = {}
         self._bound: dict[int, dict[str, _Statement]] = {}
         for number, block in enumerate(blocks):
             bound = self._bound.setdefault(number, {})
             for statement in self._statements(number, block):
                 bound.update(dict.fromkeys(statement.binds, statement))
+
+    def standing(self, name: str) -> str:
+        """The source of function `name` below the imports and definitions that it uses, as it was written.
+
+        Raises:
+            ProgramError: saying why there is none.
+        """
+        function = self._function(name)
+        used = self._used(function, function.at_once | function.inside)
+        before = [part.source for part in used if not isinstance(part.node, ast.ClassDef) or not self._of_classes]
+        return "".join(f"{part}\n" for part in before) + ("\n\n" if before else "") + f"{function.source}\n"
 
     def alone(self, name: str, called: str) -> str:
         """The source of function `name` as function `called`.
@@ -71,10 +84,8 @@ class Functions:
         Raises:
             ProgramError: saying why there is none.
         """
-        function = self._bound_to(name, len(self._bound) - 1)
-        if function is None or not isinstance(function.node, ast.FunctionDef):
-            if name in self._broken:
-                raise ProgramError(f"the code of {name} does not parse: {self._broken[name]}")
+        function = self._function(name)
+        if isinstance(function.node, ast.AsyncFunctionDef):
             raise ProgramError(f"there is no function {name}")
         before = [_renamed(part.source, name, called) for part in self._used(function, function.at_once)]
         within = [_renamed(_plain(part), name, called) for part in self._used(function, function.inside)]
@@ -85,6 +96,14 @@ class Functions:
         except _UNREADABLE as error:
             raise ProgramError(f"the code of {name} does not stand alone: {error}") from error
         return source
+
+    def _function(self, name: str) -> _Statement:
+        function = self._bound_to(name, len(self._bound) - 1)
+        if function is None or not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if name in self._broken:
+                raise ProgramError(f"the code of {name} does not parse: {self._broken[name]}")
+            raise ProgramError(f"there is no function {name}")
+        return function
 
     def _used(self, function: _Statement, names: Iterable[str]) -> list[_Statement]:
         """All that these names of a function stand for, with what that uses itself, in the order of definition."""
@@ -115,14 +134,20 @@ class Functions:
                 continue
             lines = part.split("\n")
             for node in tree.body:
-                first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
-                source = "\n".join(lines[first - 1 : node.end_lineno])
-                try:
-                    names = _names(source)
-                except _UNREADABLE:
-                    continue  # such as `return` outside a function
-                yield _Statement((number, index), node, source, *names)
-                index += 1
+                for part_node in (node, *self._methods_in(node)):
+                    first = min([part_node.lineno, *(one.lineno for one in getattr(part_node, "decorator_list", []))])
+                    source = textwrap.dedent("\n".join(lines[first - 1 : part_node.end_lineno]))
+                    try:
+                        names = _names(source)
+                    except _UNREADABLE:
+                        continue  # such as `return` outside a function
+                    yield _Statement((number, index), part_node, source, *names)
+                    index += 1
+
+    def _methods_in(self, node: ast.stmt) -> list[ast.stmt]:
+        if not self._of_classes or not isinstance(node, ast.ClassDef):
+            return []
+        return [part for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def _parsed(source: str) -> ast.Module:

@@ -56,6 +56,7 @@ PLAN_STATE = Role("plan_state", "builder", "design", t.PlanStateInputs, t.PlanSt
 PLAN_TOOLS = Role("plan_tools", "builder", "design", t.PlanToolsInputs, t.PlanToolsReply)
 WRITE_CLASS = Role("write_class", "builder", "program", t.WriteClassInputs, t.CodeReply, "code")
 WRITE_METHOD = Role("write_method", "builder", "program", t.WriteMethodInputs, t.CodeReply, "code")
+WRITE_METHODS = Role("write_methods", "builder", "program", t.WriteMethodsInputs, t.CodeBlocksReply, "blocks")
 WRITE_STATE = Role("write_state", "scenario_writer", "state", t.WriteStateInputs, t.WriteStateReply)
 TEST_CALL = Role("test_call", "tester", "assess", t.TestCallInputs, t.TestCallReply)
 JUDGE_CALL = Role("judge_call", "checker", "assess", t.JudgeCallInputs, t.JudgeCallReply)
@@ -73,6 +74,7 @@ ROLES: tuple[Role[Any], ...] = (
     PLAN_TOOLS,
     WRITE_CLASS,
     WRITE_METHOD,
+    WRITE_METHODS,
     WRITE_STATE,
     TEST_CALL,
     JUDGE_CALL,

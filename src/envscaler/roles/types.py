@@ -104,6 +104,22 @@ class WriteMethodInputs(WriteClassInputs):
     """Source of the method that had the fault."""
 
 
+class MethodQuestion(Record):
+    """A tool to write as a method; the fields are those of `WriteMethodInputs`."""
+
+    tool: ToolSpec
+    fault: str | None = None
+    previous: str | None = None
+
+
+class WriteMethodsInputs(WriteClassInputs):
+    """Several methods at once."""
+
+    class_source: str
+    class_name: str
+    questions: tuple[MethodQuestion, ...] = Field(min_length=1)
+
+
 # -- 3.3 assessment -----------------------------------------------------------------------------------------
 
 

@@ -3,18 +3,16 @@
 Whether the tools do the right thing is `assess`' business.
 
 Source: paper 3.2, program modelling and assembly. Ours: a method that does not work goes back with its fault, and
-one that stays broken costs its tool, not the environment.
+one that stays broken is made to do less (`salvage`), and else costs its tool, not the environment.
 """
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from envscaler.engine import bounded_map
-from envscaler.errors import ProgramError, ReplyError
+from envscaler.errors import ProgramError
 from envscaler.program import FaultKind, analyze, assemble, class_name_of, tool_schemas
 from envscaler.record import JsonSchema
 from envscaler.roles import role as roles
@@ -24,11 +22,14 @@ from envscaler.skeleton import Attribute, Entity, Rule, ToolSpec
 from envscaler.state import JsonValue, State
 from envscaler.synth.asking import Asking
 from envscaler.synth.design import Design, rules_for
+from envscaler.synth.methods import MethodWriter
+from envscaler.synth.salvage import Salvage, Salvaged
 from envscaler.synth.seeds import derived_seed
+from envscaler.synth.settings import METHODS_PER_CALL
 from envscaler.synth.smoke import smoke
 from envscaler.synth.states import write_state
 
-_AT_ONCE = 16
+_NO_METHOD = "it is no public method that can be called on an instance"
 _LIGHT: frozenset[FaultKind] = frozenset({"signature", "import", "undeclared_tool"})
 """Kinds of static faults that do not cost a tool: the interface follows the signature whatever was planned, an import
 that cannot be had shows when the program is loaded, and what is no tool is never offered."""
@@ -43,17 +44,24 @@ class Programmed:
     tools: tuple[ToolSpec, ...]
     rules: tuple[Rule, ...]
     dropped: tuple[str, ...]
-    """Tools and predicates that were given up, with the reason."""
+    """Tools, refusals and predicates that were given up, with the reason."""
+    strained: str | None = None
+    """Why asking for several methods at once was too much for the model; None: it was not."""
 
 
-async def program(design: Design, *, seed: int, asking: Asking, sandbox: Sandbox) -> Programmed:
+async def program(
+    design: Design, *, seed: int, asking: Asking, sandbox: Sandbox, methods_per_call: int = METHODS_PER_CALL
+) -> Programmed:
     """Write the program of a design and try it.
+
+    Args:
+        methods_per_call: methods asked for at once; 1: each in a call of its own, as in the paper.
 
     Raises:
         ReplyError: if the class or a test state stays unusable.
         ProgramError: if no query or no update tool is left.
     """
-    return await _Programming(design, seed, asking, sandbox).run()
+    return await _Programming(design, seed, asking, sandbox, methods_per_call).run()
 
 
 @dataclass(frozen=True)
@@ -66,12 +74,13 @@ class _Assembled:
 
 
 class _Programming:
-    def __init__(self, design: Design, seed: int, asking: Asking, sandbox: Sandbox) -> None:
+    def __init__(self, design: Design, seed: int, asking: Asking, sandbox: Sandbox, methods_per_call: int) -> None:
         self._design = design
         self._seed = seed
         self._asking = asking
         self._sandbox = sandbox
-        self._known = t.EnvironmentInputs(
+        self._methods_per_call = methods_per_call
+        self._known = t.WriteClassInputs(
             description=design.description,
             seed_tasks=design.seed_tasks,
             language=design.language,
@@ -86,11 +95,20 @@ class _Programming:
         self._state: State | None = None
         self._broken: tuple[str, ...] = ()
         self._last: _Assembled | None = None
+        self._salvaged: list[Salvaged] = []
 
     async def run(self) -> Programmed:
-        reply = await self._asking(roles.WRITE_CLASS, t.WriteClassInputs(**dict(self._known)), doubt=self._class_doubt)
+        reply = await self._asking(roles.WRITE_CLASS, self._known, doubt=self._class_doubt)
         self._class_source = reply.source
         self._class_name = class_name_of(reply.source)
+        self._writer = MethodWriter(
+            self._known,
+            class_source=self._class_source,
+            class_name=self._class_name,
+            per_call=self._methods_per_call,
+            asking=self._asking,
+        )
+        self._salvage = Salvage(self._design.rules, self._writer, self._fault_of)
         await self._write({tool.name: None for tool in self._design.tools})
         broken_predicates = await self._mend()
         source = self._assembled()
@@ -100,43 +118,38 @@ class _Programming:
             source=source,
             class_name=self._class_name,
             tools=tools,
-            rules=tuple(
-                rule.model_copy(update={"predicate": None}) if rule.predicate in broken_predicates else rule
-                for rule in rules
-            ),
+            rules=tuple(self._as_it_came(rule, broken_predicates) for rule in rules),
             dropped=(
+                *(one.told for one in self._salvaged if one.tool in self._methods),
                 *(f"tool {name}: {self._dropped[name]}" for name in self._names() if name in self._dropped),
                 *(f"predicate {text!r}: no written state satisfied it" for text in broken_predicates),
             ),
+            strained=None
+            if self._writer.is_up_to_several
+            else f"of {self._methods_per_call} methods asked for at once, fewer than half could be used",
         )
+
+    def _as_it_came(self, rule: Rule, broken_predicates: tuple[str, ...]) -> Rule:
+        """A rule with what is known of it now."""
+        if rule.predicate in broken_predicates:
+            rule = rule.model_copy(update={"predicate": None})
+        if any(rule.text in one.unenforced for one in self._salvaged if one.tool in self._methods):
+            rule = rule.model_copy(update={"enforced": False})
+        return rule
 
     # -- writing --
 
     async def _write(self, faults: Mapping[str, str | None]) -> None:
-        """Write the methods of these tools, side by side; one that cannot be had stays as it was, or is dropped."""
-
-        async def write(tool: ToolSpec) -> tuple[str, str | None, str]:
-            inputs = t.WriteMethodInputs(
-                **dict(self._known),
-                class_source=self._class_source,
-                class_name=self._class_name,
-                tool=tool,
-                fault=faults[tool.name],
-                previous=self._methods.get(tool.name),
-            )
-            try:
-                reply = await self._asking(
-                    roles.WRITE_METHOD, inputs, doubt=lambda reply: method_doubt(reply, tool.name)
-                )
-            except ReplyError as fault:
-                return tool.name, None, str(fault)
-            return tool.name, reply.source, ""
-
-        wanted = [tool for tool in self._design.tools if tool.name in faults]
-        async for name, source, why in bounded_map(write, wanted, limit=_AT_ONCE):
-            if source is not None:
-                self._methods[name] = source
-            elif name not in self._methods:
+        """Write the methods of these tools; one that cannot be had stays as it was, or is dropped."""
+        questions = [
+            t.MethodQuestion(tool=tool, fault=faults[tool.name], previous=self._methods.get(tool.name))
+            for tool in self._design.tools
+            if tool.name in faults
+        ]
+        written, reasons = await self._writer.write(questions)
+        self._methods |= written
+        for name, why in reasons.items():
+            if name not in self._methods:
                 self._drop(name, why)
 
     async def _class_doubt(self, reply: t.CodeReply) -> str | None:
@@ -178,10 +191,43 @@ class _Programming:
                 elif name in grave and name in usable:
                     self._methods[name] = usable.pop(name)  # mending it made it worse
                 elif name in grave:
-                    self._drop(name, message)
+                    await self._give_up(name, message)
             if not grave and not again:
                 return self._broken
             await self._write(again)
+
+    async def _give_up(self, name: str, message: str) -> None:
+        """Make a method that stays faulty do less, or drop its tool."""
+        salvaged = await self._salvage.of(self._tool(name), self._methods[name], message)
+        if salvaged is None:
+            self._drop(name, message)
+        else:
+            self._methods[name] = salvaged.source
+            self._salvaged.append(salvaged)
+
+    async def _fault_of(self, name: str, source: str) -> str | None:
+        """What is gravely wrong with a method alone in the class, or None."""
+        try:
+            whole = assemble(self._class_source, {name: source})
+            schemas = tool_schemas(whole, self._class_name)
+            tool = self._tool(name)
+            for fault in analyze(whole, self._class_name, [tool]):
+                if fault.tool == name and fault.kind not in _LIGHT:
+                    return fault.message
+            if name not in schemas:
+                return _NO_METHOD
+            program = Program(whole, self._class_name)
+            if self._state is None:
+                unloadable = await self._loading_fault(whole)
+                return str(unloadable) if unloadable is not None else None
+            tool = tool.model_copy(update={"parameters": interface(tool.parameters, schemas[name])})
+            found = await smoke(program, self._state, [tool], self._design.entities, self._seed, self._sandbox)
+        except ProgramError as fault_of_all:
+            return str(fault_of_all)
+        return next((one.message for one in found if one.grave), None)
+
+    def _tool(self, name: str) -> ToolSpec:
+        return next(tool for tool in self._design.tools if tool.name == name)
 
     async def _faults(self) -> tuple[dict[str, str], dict[str, str]]:
         """The faults of the methods as they stand: those that cost the tool, and those that do not."""
@@ -196,7 +242,7 @@ class _Programming:
             if fault.tool in self._methods:
                 (light if fault.kind in _LIGHT else grave).setdefault(fault.tool, fault.message)
         for name in [name for name in self._methods if name not in self._schemas()]:
-            grave.setdefault(name, "it is no public method that can be called on an instance")
+            grave.setdefault(name, _NO_METHOD)
         # What cannot be loaded cannot be tried, and one method keeps all others from being loaded.
         grave = grave or await self._loading_faults(source)
         if grave:
@@ -288,18 +334,6 @@ class _Programming:
             for tool in self._design.tools
             if tool.name in self._methods and tool.name in schemas
         )
-
-
-def method_doubt(reply: t.CodeReply, name: str) -> str | None:
-    """What is wrong with code that is to define the method of that name, or None; whether it works is seen later."""
-    defined = [
-        node.name
-        for node in ast.walk(ast.parse(reply.source))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    if name in defined:
-        return None
-    return f"it defines no method {name}, only {', '.join(defined)}" if defined else f"it defines no method {name}"
 
 
 def interface(planned: JsonSchema, derived: JsonSchema) -> JsonSchema:

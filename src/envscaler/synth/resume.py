@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from envscaler.models import Models
 
 DISCOVERING = (roles.FILTER_TASK, roles.INFER_ENVIRONMENT)
-PROGRAMMING = (roles.PLAN_STATE, roles.PLAN_TOOLS, roles.WRITE_CLASS, roles.WRITE_METHOD, roles.WRITE_STATE)
+PROGRAMMING = (
+    roles.PLAN_STATE,
+    roles.PLAN_TOOLS,
+    roles.WRITE_CLASS,
+    roles.WRITE_METHOD,
+    roles.WRITE_METHODS,
+    roles.WRITE_STATE,
+)
 ASSESSING = (roles.WRITE_STATE, roles.TEST_CALL, roles.JUDGE_CALL, roles.WRITE_METHOD)
 WRITING = (roles.WRITE_STATE, roles.WRITE_TASK, roles.WRITE_CHECKLIST, roles.WRITE_CHECK, roles.WRITE_CHECKS)
 
@@ -103,7 +110,8 @@ class Keys:
     def unit(self, source: str | EnvDescription, language: str) -> str:
         """Key of the environment made from a task text or a description."""
         begun = self.task(source, language) if isinstance(source, str) else [source.summary, source.introduction]
-        return f"unit:{digest([begun, language, self._settings.seed, self._asked(PROGRAMMING)])}"
+        settings = self._settings
+        return f"unit:{digest([begun, language, settings.seed, settings.methods_per_call, self._asked(PROGRAMMING)])}"
 
     def design(self, unit: str) -> str:
         """Key of a design alone."""

@@ -20,6 +20,8 @@ BUILDING: tuple[Stage, ...] = ("program", "assess", "scenarios")
 
 CHECKS_PER_CALL = 8
 """Check functions asked for in one call, unless told otherwise."""
+METHODS_PER_CALL = 6
+"""Methods asked for in one call, unless told otherwise; replies then stay below 4,096 tokens, a usual limit."""
 
 
 class SynthSettings(Record):
@@ -53,6 +55,8 @@ class SynthSettings(Record):
 
     attempts: int = Field(default=3, ge=1)
     """Questions at most until a reply can be used; also how often a method is written."""
+    methods_per_call: int = Field(default=METHODS_PER_CALL, ge=1)
+    """Methods asked for in one call; 1: each in a call of its own, as in the paper."""
     rounds: int = Field(default=100, ge=1)
     """Test calls of an assessment at most (paper 3.3: 100)."""
     all_rounds: bool = False

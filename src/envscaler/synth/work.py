@@ -172,7 +172,13 @@ class _Making:
         work = self._work
         made = await design(work.description, work.seed_tasks, work.language, self._asking)
         self.stage = "program"
-        programmed = await program(made, seed=self._seed, asking=self._asking, sandbox=self._sandbox)
+        programmed = await program(
+            made,
+            seed=self._seed,
+            asking=self._asking,
+            sandbox=self._sandbox,
+            methods_per_call=work.settings.methods_per_call,
+        )
         self._dropped_tools = programmed.dropped
         start = origin(self._models, self._prompts, (*DISCOVERING, *PROGRAMMING), work.language, work.settings.seed)
         return EnvSkeleton(
