@@ -1,0 +1,327 @@
+"""`examine_tools`: many calls of every tool, each followed by what tells whether it did what it said.
+
+One call cannot tell of a record that was made and is in no list, of a rule that holds until the third repetition, or
+of an update that never changes anything. So updates are repeated and followed by the queries that read the same
+records, all of it is made a second time, and what was found, settled and left open is told by tool. Which environment
+is kept is the business of `synth`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from random import Random
+
+from envscaler.assessment import Finding
+from envscaler.env.aliasing import aliases
+from envscaler.env.conformance import schema_findings
+from envscaler.env.meaning import Known, meaning_of
+from envscaler.env.meaning.queries import rows_of
+from envscaler.env.meaning.reading import properties_of, reading
+from envscaler.env.meaning.standing import is_evaluated
+from envscaler.env.oracles import ExaminedCall, examine, reports_failure, try_call
+from envscaler.messages import ToolCall
+from envscaler.probe import valid_arguments, wrong_arguments
+from envscaler.probe.pool import Pool
+from envscaler.program.early_writes import early_writes
+from envscaler.sandbox import DEFAULT_CLOCK, Program, Sandbox, Session, Snapshot
+from envscaler.sandbox.judge import Judge
+from envscaler.skeleton import Entity, EnvSkeleton, ToolSpec
+from envscaler.state import JsonValue, State, encode
+
+_TRIES = 8
+"""Calls made, where a valid one is wanted, until one succeeds."""
+_REPEATS = 3
+"""Times that a call which succeeded is made again: a limit shows at its end."""
+_PRESSED = 6
+"""Calls with one record held, of an update with a rule that can be evaluated."""
+_ANY = 4
+"""Calls of an update in a round that are made beside those which are to succeed."""
+_WRONG = 4
+"""Calls of each tool in a round that have one thing wrong."""
+_STEPS = 12
+"""Calls by which a round but the first gets to a state of its own."""
+_IDLE = 3
+"""Different calls that succeed without an effect, none with one, from which a tool is said to have none."""
+_FOLLOWED = 2
+"""Records of which the queries are asked after an update."""
+
+
+@dataclass
+class ToolExamination:
+    """What was seen of one tool."""
+
+    calls: int = 0
+    succeeded: int = 0
+    settled: int = 0
+    """Calls of which nothing is left for a judge."""
+    findings: dict[str, Finding] = field(default_factory=dict)
+    """The first finding of each oracle."""
+    doubts: list[str] = field(default_factory=list)
+    """What only a judge can tell, each clause once."""
+    _idle: set[bytes] = field(default_factory=set)
+    _effective: bool = False
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Take up what was found."""
+        for finding in findings:
+            self.findings.setdefault(finding.oracle, finding)
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether something is left that only a judge can tell, or nothing was seen of it at work."""
+        return not self.findings and (bool(self.doubts) or not self.succeeded)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it worked, and everything that there is to say of it holds."""
+        return not self.findings and not self.needs_judge
+
+
+async def examine_tools(
+    skeleton: EnvSkeleton,
+    state: State,
+    sandbox: Sandbox,
+    *,
+    only: Collection[str] | None = None,
+    rounds: int = 4,
+    seed: int = 0,
+    clock: str = DEFAULT_CLOCK,
+    stop_early: bool = False,
+) -> dict[str, ToolExamination]:
+    """Try every tool from `state`; by tool, in the order of the tools.
+
+    Args:
+        only: names of tools to be tried, beside the queries that follow an update; None: all.
+        rounds: rounds from `state` on, in each of which every tool is called with right arguments and wrong ones.
+        stop_early: make no more calls once something was found of any tool.
+
+    Raises:
+        ProgramError: if the program cannot be loaded or cannot take the state.
+        SandboxError: if the machinery fails.
+    """
+    trial = _Trial(skeleton, Random(seed), clock, only)
+    for finding in schema_findings(skeleton):
+        name = next((tool.name for tool in skeleton.tools if finding.detail.startswith(f"{tool.name}:")), None)
+        for seen in [trial.seen[name]] if name is not None else trial.seen.values():
+            seen.add([finding])
+    for name, detail in early_writes(skeleton.source, skeleton.class_name).items():
+        if name in trial.seen:
+            trial.seen[name].add([Finding(oracle="failure_writes", detail=detail)])
+    program = Program(skeleton.source, skeleton.class_name)
+    async with AsyncExitStack() as stack:
+        judge = await stack.enter_async_context(sandbox.judge())
+        session = await stack.enter_async_context(sandbox.trial(program, state, clock=clock))
+        for _ in range(rounds):
+            if not (stop_early and trial.found):
+                await trial.round(session, judge)
+        if not (stop_early and trial.found):
+            await trial.again(session)
+    if not (stop_early and trial.found):
+        for name, found in (await aliases(sandbox, program, state, trial.successes())).items():
+            trial.seen[name].add(found)
+    trial.conclude()
+    return trial.seen
+
+
+@dataclass(frozen=True)
+class _Made:
+    tool: ToolSpec
+    examined: ExaminedCall
+
+
+class _Trial:
+    def __init__(self, skeleton: EnvSkeleton, rng: Random, clock: str, only: Collection[str] | None) -> None:
+        self._skeleton = skeleton
+        self._known = Known(skeleton.entities, skeleton.rules)
+        self._rng = rng
+        self._clock = clock
+        self._tried = [tool for tool in skeleton.tools if only is None or tool.name in only]
+        self._start: Snapshot | None = None
+        self._repeated: list[tuple[Snapshot, _Made]] = []
+        """Calls that succeeded and are to be made again, each with the moment before it."""
+        self._chosen: set[tuple[int, str]] = set()
+        """Rounds and tools of which one is there."""
+        self._round = 0
+        self._now: State = {}
+        """The state after the last call."""
+        self.seen = {tool.name: ToolExamination() for tool in skeleton.tools}
+
+    def successes(self) -> list[tuple[Snapshot, ToolCall]]:
+        """Some calls of each tool that succeeded, with the moment before each."""
+        return [(moment, made.examined.call) for moment, made in self._repeated]
+
+    @property
+    def found(self) -> bool:
+        """Whether something was found of any tool."""
+        return any(seen.findings for seen in self.seen.values())
+
+    async def round(self, session: Session, judge: Judge) -> None:
+        """One round over all tools."""
+        if self._start is None:
+            self._start = await session.snapshot()
+        else:
+            await session.restore(self._start, fresh=False)
+            await self._walk(session)
+        self._now = await session.state()
+        self._round += 1
+        tools = self._rng.sample(self._tried, len(self._tried))
+        for tool in tools:
+            worked = await self._valid(session, judge, tool)
+            if worked is not None and tool.effect == "update":
+                await self._repeat(session, judge, tool, worked)
+                if any(tool.name in rule.tools and is_evaluated(rule) for rule in self._skeleton.rules):
+                    await self._press(session, judge, tool, worked)
+            await self._others(session, judge, tool, worked)
+
+    async def _walk(self, session: Session) -> None:
+        """Go to another state by calls that nobody examines."""
+        updates = [tool for tool in self._skeleton.tools if tool.effect == "update"]
+        for _ in range(_STEPS if updates else 0):
+            tool = self._rng.choice(updates)
+            arguments = valid_arguments(tool, await session.state(), self._skeleton.entities, self._rng)
+            await session.call(tool.name, arguments)
+
+    async def _valid(self, session: Session, judge: Judge, tool: ToolSpec) -> ToolCall | None:
+        """Call until it succeeds; the call that did."""
+        for _ in range(_TRIES):
+            arguments = valid_arguments(tool, self._now, self._skeleton.entities, self._rng)
+            call = ToolCall(name=tool.name, arguments=arguments)
+            examined = await self._call(session, judge, tool, call)
+            if _succeeded(examined):
+                await self._follow(session, judge, tool, examined)
+                return call
+            if not properties_of(tool):
+                break
+        return None
+
+    async def _others(self, session: Session, judge: Judge, tool: ToolSpec, worked: ToolCall | None) -> None:
+        """More calls, whether they succeed or not: with nothing, with anything, and with one thing wrong."""
+        entities, rng = self._skeleton.entities, self._rng
+        tried: list[dict[str, JsonValue]] = [{}] if tool.effect == "query" and properties_of(tool) else []
+        state = self._now
+        for _ in range(_ANY if tool.effect == "update" and properties_of(tool) else 0):
+            tried.append(valid_arguments(tool, state, entities, rng))
+        for number in range(_WRONG):
+            right = worked.arguments if worked is not None and number % 2 == 0 else None
+            tried.append(wrong_arguments(tool, state, entities, rng, arguments=right)[1])
+        for arguments in tried:
+            if _accepted(tool, arguments):
+                await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=arguments))
+
+    async def _repeat(self, session: Session, judge: Judge, tool: ToolSpec, call: ToolCall) -> None:
+        for _ in range(_REPEATS):
+            if not _succeeded(await self._call(session, judge, tool, call)):
+                break
+
+    async def _press(self, session: Session, judge: Judge, tool: ToolSpec, worked: ToolCall) -> None:
+        """Hold one record that the arguments name and vary the rest: a limit on what it may have shows at its end."""
+        entities = self._skeleton.entities
+        pool = Pool(self._now, entities)
+        held = [name for name in worked.arguments if pool.container(name) is not None]
+        for name in held if len(worked.arguments) > 1 else ():
+            for _ in range(_PRESSED):
+                arguments = valid_arguments(tool, self._now, entities, self._rng)
+                arguments[name] = worked.arguments[name]
+                await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=arguments))
+
+    async def _follow(self, session: Session, judge: Judge, tool: ToolSpec, examined: ExaminedCall) -> None:
+        """Ask the queries that read what an update wrote."""
+        if tool.effect == "query" or examined.before is examined.after:
+            return
+        pool = Pool(examined.after, self._skeleton.entities)
+        for entity in self._skeleton.entities:
+            touched = _touched(entity, examined.before, examined.after)
+            for query in self._skeleton.tools if touched else ():
+                read = reading(self._known, query, pool)
+                if query.effect == "update" or read.entity is not entity:
+                    continue
+                for arguments in self._asking(query, read.kind, entity, touched, examined.after, pool):
+                    await self._call(session, judge, query, ToolCall(name=query.name, arguments=arguments))
+
+    def _asking(
+        self, query: ToolSpec, kind: str, entity: Entity, touched: list[str], state: State, pool: Pool
+    ) -> Iterator[dict[str, str]]:
+        if kind == "get":
+            parameter = next(iter(properties_of(query)))
+            yield from ({parameter: key} for key in touched[-_FOLLOWED:])
+        elif kind == "list" and not query.parameters.get("required"):
+            yield {}
+        if kind == "list":
+            rows = rows_of(state, entity)
+            for name in properties_of(query):
+                value = rows.get(touched[-1], {}).get(name)
+                if isinstance(value, str) and pool.container(name) is not None and _accepted(query, {name: value}):
+                    yield {name: value}
+
+    async def _call(self, session: Session, judge: Judge, tool: ToolSpec, call: ToolCall) -> ExaminedCall:
+        wanted = (self._round, tool.name) not in self._chosen
+        moment = await session.snapshot() if wanted else None
+        examined = await try_call(session, tool, call, repeat=False)
+
+        meaning = await meaning_of(
+            judge, self._known, tool, call, examined.outcome, examined.before, examined.after, clock=self._clock
+        )
+        self._now = examined.after
+        seen = self.seen[tool.name]
+        seen.calls += 1
+        seen.add(examined.findings)
+        seen.add(meaning.findings)
+        if meaning.settled:
+            seen.settled += 1
+        seen.doubts += [doubt for doubt in meaning.doubts if doubt not in seen.doubts]
+        if _succeeded(examined):
+            seen.succeeded += 1
+            if tool.effect == "update":
+                seen._effective = seen._effective or examined.outcome.changed
+                if all(call.arguments.get(name) is not None for name in properties_of(tool)):
+                    # What is left out may ask for what is there already.
+                    seen._idle.add(encode(call.arguments))
+            if moment is not None:
+                self._chosen.add((self._round, tool.name))
+                self._repeated.append((moment, _Made(tool, examined)))
+        return examined
+
+    async def again(self, session: Session) -> None:
+        """Make some calls of each tool once more, each from its moment, in a worker that has seen none of them.
+
+        Each alone: in the same order, what a program counts outside its state would count the same.
+        """
+        fresh = True
+        for moment, one in self._repeated:
+            first = one.examined
+            await session.restore(moment, fresh=fresh)
+            fresh = False
+            repeated = await session.call(first.call.name, first.call.arguments)
+            found = examine(one.tool, first.outcome, digest_before=first.digest_before, repeated=repeated)
+            self.seen[one.tool.name].add(finding for finding in found if finding.oracle == "nondeterministic")
+
+    def conclude(self) -> None:
+        """Say what only all calls of a tool together tell."""
+        for tool in self._skeleton.tools:
+            seen = self.seen[tool.name]
+            if tool.effects and not seen._effective and len(seen._idle) >= _IDLE:
+                detail = f"{tool.name} succeeded with {len(seen._idle)} different arguments and never changed anything"
+                seen.add([Finding(oracle="success_without_effect", detail=detail)])
+
+
+def _succeeded(examined: ExaminedCall) -> bool:
+    return examined.outcome.fault is None and not reports_failure(examined.outcome.result)
+
+
+def _accepted(tool: ToolSpec, arguments: Mapping[str, JsonValue]) -> bool:
+    """Whether the interface would let the names of the arguments through."""
+    required = tool.parameters.get("required") or ()
+    return all(name in arguments for name in required) and set(arguments) <= set(properties_of(tool))
+
+
+def _touched(entity: Entity, before: State, after: State) -> list[str]:
+    """Keys of the records that differ, those that are gone first."""
+    old, new = rows_of(before, entity), rows_of(after, entity)
+    return [key for key in old if key not in new] + [key for key, row in new.items() if old.get(key) != row]
+
+
+def needing_judge(examined: dict[str, ToolExamination]) -> Sequence[str]:
+    """The tools of which something is left that only a judge can tell."""
+    return [name for name, seen in examined.items() if seen.needs_judge]

@@ -1,0 +1,204 @@
+"""`findings_of`: what one call has to mean, put together from the oracles of queries, updates, states and rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from envscaler.assessment import Finding
+from envscaler.env.meaning.queries import examine_get, examine_list, rows_of
+from envscaler.env.meaning.reading import Known, Reading, ids_named, misfit, reading
+from envscaler.env.meaning.said import Said, shown
+from envscaler.env.meaning.standing import Evaluator, Standing, is_evaluated, standing_of
+from envscaler.env.meaning.updates import examine_update
+from envscaler.messages import ToolCall
+from envscaler.probe.pool import Pool
+from envscaler.program import state_faults
+from envscaler.sandbox import DEFAULT_CLOCK, Outcome
+from envscaler.skeleton import EnvSkeleton, ToolSpec
+from envscaler.state import JsonValue, State
+
+_SLIPS = frozenset(
+    {"AttributeError", "ImportError", "IndexError", "KeyError", "ModuleNotFoundError", "NameError", "RecursionError"}
+    | {"TypeError", "UnboundLocalError", "ZeroDivisionError"}
+)
+"""Exceptions that no tool raises on purpose for arguments that its schema allows."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What can be said of one call without a model."""
+
+    findings: tuple[Finding, ...]
+    doubts: tuple[str, ...] = ()
+    """What only a judge can tell, a clause each."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether no judge is needed: something is certainly wrong, or all that there is to say was said and holds."""
+        return bool(self.findings) or not self.doubts
+
+
+def findings_of(
+    known: EnvSkeleton | Known,
+    tool: ToolSpec,
+    call: ToolCall,
+    outcome: Outcome,
+    before: State,
+    after: State,
+    *,
+    standing: Standing | None = None,
+) -> Meaning:
+    """Hold one call against what is machine-readable of the tool and its environment.
+
+    Args:
+        standing: which rules the call broke; None leaves to a judge the rules that could have been evaluated.
+    """
+    if isinstance(known, EnvSkeleton):
+        known = Known(known.entities, known.rules)
+    said = Said(tool.name)
+    pool = Pool(before, known.entities)
+    if outcome.fault is not None:
+        _examine_fault(said, tool, call, outcome)
+    elif not isinstance(outcome.result, dict) or not isinstance(outcome.result.get("success"), bool):
+        said.doubts_whether("whether the result tells whether the call succeeded")
+    elif outcome.result["success"]:
+        _examine_success(said, known, pool, tool, call, outcome.result, before, after, standing)
+    else:
+        _examine_refusal(said, known, pool, tool, call, outcome.result, before)
+    return Meaning(tuple(said.findings), tuple(dict.fromkeys(said.doubts)))
+
+
+async def meaning_of(
+    evaluator: Evaluator,
+    known: EnvSkeleton | Known,
+    tool: ToolSpec,
+    call: ToolCall,
+    outcome: Outcome,
+    before: State,
+    after: State,
+    *,
+    clock: str = DEFAULT_CLOCK,
+) -> Meaning:
+    """As `findings_of`, with the standing rules evaluated where the call changed the state.
+
+    Args:
+        evaluator: a `Sandbox`, or its `judge()` where many calls follow each other.
+
+    Raises:
+        SandboxError: if no process can be started.
+    """
+    if isinstance(known, EnvSkeleton):
+        known = Known(known.entities, known.rules)
+    changed = tool.effect == "update" and outcome.fault is None and before != after
+    standing = (
+        await standing_of(evaluator, known.rules, before, after, clock=clock) if changed else Standing(known.rules, ())
+    )
+    return findings_of(known, tool, call, outcome, before, after, standing=standing)
+
+
+def _examine_fault(said: Said, tool: ToolSpec, call: ToolCall, outcome: Outcome) -> None:
+    fault = outcome.fault
+    assert fault is not None  # the caller looked
+    if fault.kind == "raised" and fault.type in _SLIPS and not misfit(tool, call.arguments):
+        said.finds("raised", f"raised {fault} for arguments that its schema allows")
+    else:
+        said.doubts_whether(f"whether it may end with {fault.type}")
+
+
+def _examine_refusal(
+    said: Said, known: Known, pool: Pool, tool: ToolSpec, call: ToolCall, result: dict[str, JsonValue], before: State
+) -> None:
+    if not isinstance(result.get("error"), str) and not isinstance(result.get("message"), str):
+        said.doubts_whether("whether a refusal may go without a reason")
+    if misfit(tool, call.arguments) or _unknown_ids(known, pool, tool, call, before):
+        return
+    read = reading(known, tool, pool)
+    guarded = any(tool.name in rule.tools for rule in known.rules)
+    if guarded:
+        said.doubts_whether("whether a rule refuses it")
+    elif read.kind == "get" and call.arguments:
+        said.finds("refused_existing", f"refused to show {shown(next(iter(call.arguments.values())))}, which exists")
+    elif read.kind == "list" and not any(value is not None for value in call.arguments.values()) and read.entity:
+        if rows_of(before, read.entity):
+            said.finds("refused_existing", f"refused to list {read.entity.name} records, of which there are some")
+    else:
+        said.doubts_whether("whether the call had to be refused")
+
+
+def _examine_success(
+    said: Said,
+    known: Known,
+    pool: Pool,
+    tool: ToolSpec,
+    call: ToolCall,
+    result: dict[str, JsonValue],
+    before: State,
+    after: State,
+    standing: Standing | None,
+) -> None:
+    read = reading(known, tool, pool)
+    unknown = _unknown_ids(known, pool, tool, call, before)
+    if unknown and (tool.effect == "update" or read.kind == "get"):
+        _examine_unknown(said, read, unknown)
+    if misfit(tool, call.arguments):
+        said.doubts_whether("whether arguments that the schema refuses may succeed")
+    if read.kind == "get":
+        examine_get(said, read, call.arguments, result, before)
+    elif read.kind == "list":
+        examine_list(said, known, pool, read, call.arguments, result, before)
+    elif read.kind == "update":
+        _examine_state(said, known, before, after)
+        _examine_rules(said, known, tool, standing)
+        examine_update(said, known, pool, tool, read, call.arguments, result, before, after)
+    else:
+        said.doubts_whether("whether the result answers what was asked")
+
+
+def _examine_unknown(said: Said, read: Reading, unknown: dict[str, list[str]]) -> None:
+    made = {*read.creates}
+    for names in unknown.values():
+        if made:
+            # The caller may choose the key of what is made.
+            said.doubts_whether(f"whether {names[0]!r} may be a new key")
+        else:
+            said.finds("unknown_accepted", f"succeeded with {names[0]!r}, which does not exist")
+
+
+def _unknown_ids(known: Known, pool: Pool, tool: ToolSpec, call: ToolCall, state: State) -> dict[str, list[str]]:
+    """Ids that the arguments name and no record has, by container."""
+    named = ids_named(known, tool, call.arguments, pool)
+    missing = {
+        container: [key for key in keys if key not in state.get(container, {})]
+        for container, keys in named.items()
+        if isinstance(state.get(container), dict)
+    }
+    return {container: keys for container, keys in missing.items() if keys}
+
+
+def _examine_state(said: Said, known: Known, before: State, after: State) -> None:
+    """Whether the state is still one that the entities describe."""
+    if before == after:
+        return
+    faults = state_faults(after, known.entities)
+    if not faults:
+        return
+    earlier = set(state_faults(before, known.entities))
+    new = [fault for fault in faults if fault not in earlier]
+    if new and not earlier:
+        said.finds("state_broken", f"left a state that its entities do not describe: {new[0]}")
+    elif new:
+        said.doubts_whether(f"whether the state may have this: {new[0]}")
+
+
+def _examine_rules(said: Said, known: Known, tool: ToolSpec, standing: Standing | None) -> None:
+    for rule in standing.broken if standing is not None else ():
+        said.finds("rule_broken", f"broke the rule: {rule.text}")
+    concerned = [
+        rule for rule in known.rules if (tool.name in rule.tools or not rule.tools) and rule.enforced is not False
+    ]
+    held = standing.held if standing is not None else ()
+    unread = [rule for rule in concerned if not is_evaluated(rule) or rule not in held]
+    if standing is None and any(is_evaluated(rule) for rule in known.rules):
+        said.doubts_whether("whether the rules hold after it")
+    elif unread:
+        said.doubts_whether(f"whether the rules allowed it: {unread[0].text}")
