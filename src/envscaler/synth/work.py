@@ -25,6 +25,7 @@ from envscaler.synth.assess import assess
 from envscaler.synth.design import design
 from envscaler.synth.finishing import Proved, shortfalls
 from envscaler.synth.programming import program
+from envscaler.synth.replies import added_up
 from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
@@ -95,6 +96,7 @@ async def carry_out(
         return Made(Unit(env_id=work.before.env_id, reached=making.stage, failed=str(fault)), lost=True)
     except (ReplyError, ProgramError) as fault:
         making.failed = str(fault)
+        making.unanswered = isinstance(fault, ReplyError)
         return Made(making.unit())
 
 
@@ -107,6 +109,7 @@ class _Making:
         before = work.before
         self.stage: Stage = before.reached
         self.failed: str | None = None
+        self.unanswered = False
         self._work = work
         self._models = models
         self._prompts = prompts
@@ -165,6 +168,7 @@ class _Making:
     async def _programmed(self) -> EnvSkeleton:
         work = self._work
         made = await design(work.description, work.seed_tasks, work.language, self._asking)
+        self._done_with("design")
         self.stage = "program"
         programmed = await program(made, seed=self._seed, asking=self._asking, sandbox=self._sandbox)
         self._dropped_tools = programmed.dropped
@@ -221,6 +225,8 @@ class _Making:
             env_id=before.env_id,
             reached=self.stage,
             failed=self.failed,
+            unanswered=self.unanswered,
+            loads=before.loads or self._asking.loads,
             assessed_by=self._assessed_by,
             scenarios_tried=self._scenarios_tried,
             scenarios=len(scenarios) if scenarios is not None else before.scenarios,
@@ -234,6 +240,7 @@ class _Making:
             unproved=tuple(self._unproved),
             rejected=self._rejected,
             use=merged(before.use, self._asking.whole_use),
+            replies=added_up([*before.replies, *self._asking.unusable]),
         )
 
 
