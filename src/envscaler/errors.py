@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection
+from typing import Literal
 
 
 class EnvScalerError(Exception):
@@ -102,8 +103,18 @@ class EndpointUnavailable(EnvScalerError):
     """The endpoint did not answer for longer than the patience given; the same command resumes."""
 
 
+ReplyFault = Literal["empty", "withheld", "cut off", "unreadable", "misshapen", "rejected", "refused"]
+"""What can be wrong with a reply: there is none; a content filter withheld it; it ended at the token limit; it holds no
+JSON or code that parses; its fields are not those asked for; it was tried and does not do; the endpoint refuses the
+request."""
+
+
 class ReplyError(EnvScalerError):
     """A model's reply did not parse or validate, also after the fault had gone back to it."""
+
+    def __init__(self, message: str, kind: ReplyFault = "unreadable") -> None:
+        super().__init__(message)
+        self.kind: ReplyFault = kind
 
 
 class ProgramError(EnvScalerError):
@@ -113,6 +124,9 @@ class ProgramError(EnvScalerError):
 class RequestFailed(ReplyError):
     """The endpoint answers other requests but not this one (too long, always an error). For a pipeline it is a
     failure of that unit only; for an episode it is infrastructure."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "refused")
 
 
 class NotJson(EnvScalerError):

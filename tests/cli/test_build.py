@@ -88,3 +88,21 @@ def test_a_number_of_scenarios_that_nobody_means_is_refused(cli: Command, librar
         answer = cli(*command, 10**20)
         assert answer.code == 2
         assert "10000" in answer.err
+
+
+def test_a_target_that_the_tasks_cannot_meet_is_said_to_be_missed(cli: Command, tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks.txt"
+    tasks.write_text("Book a table for two at the restaurant on Friday.\nWhat is two and two?\n", encoding="utf-8")
+    command = ("synth", tasks, "-l", tmp_path / "library", "--until", "discover", "--quiet")
+    answer = cli(*command, "--target", 2)
+    assert answer.code == 1
+    assert "The tasks are used up with 1 of 2 environments wanted accepted" in answer.out
+    met = cli(*command, "--target", 1, "--json")
+    assert met.code == 0
+    assert met.json["target"]["accepted"] == 1
+    assert Path(met.json["record"]).is_file()
+
+
+def test_a_target_and_clusters_are_refused_together(cli: Command, tasks: Path, tmp_path: Path) -> None:
+    command = ("synth", tasks, "-l", tmp_path / "library", "--target", 2, "--clusters", 2)
+    assert "exclude each other" in cli(*command).refused()

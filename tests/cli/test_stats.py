@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,30 @@ def test_an_empty_library_has_no_statistics(cli: Command, tmp_path: Path) -> Non
 
     LibraryStore.create(tmp_path / "empty").write_index({})
     assert cli("stats", tmp_path / "empty").code == 1
+
+
+def test_the_data_of_the_map_is_written_without_any_package(cli: Command, made_library: Path, tmp_path: Path) -> None:
+    data, table = tmp_path / "map.json", tmp_path / "map.csv"
+    answer = cli("stats", made_library, "--map-data", data)
+    assert (answer.code, answer.out) == (0, f"wrote {data}\n")
+    (placed,) = json.loads(data.read_text(encoding="utf-8"))["coverage"]["environments"]
+    assert cli("stats", made_library, "--map-data", table).code == 0
+    assert table.read_text(encoding="utf-8").splitlines()[1].startswith(placed["env_id"])
+    assert cli("stats", made_library, "--map-data", data).code == 0
+
+
+def test_a_map_has_its_own_kinds_of_files(cli: Command, made_library: Path, tmp_path: Path) -> None:
+    assert "ends in .png" in cli("stats", made_library, "--map", tmp_path / "map.svg").refused()
+    assert "ends in .json or .csv" in cli("stats", made_library, "--map-data", tmp_path / "map.xml").refused()
+    foreign = tmp_path / "foreign.json"
+    foreign.write_text("{}", encoding="utf-8")
+    assert "not written by this command" in cli("stats", made_library, "--map-data", foreign).refused()
+
+
+def test_a_map_without_matplotlib_is_refused_in_one_sentence(
+    cli: Command, made_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    path = tmp_path / "map.png"
+    assert "pip install 'envscaler[plots]'" in cli("stats", made_library, "--map", path).refused()
+    assert not path.exists()

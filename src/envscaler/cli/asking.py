@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from envscaler.cli.model_flags import ModelFlags
+from envscaler.cli.model_flags import ModelFlags, ProbeFlags
 from envscaler.cli.progress import Reporter, duration, reporter
 from envscaler.cli.spending import spent_text
 from envscaler.errors import UsageError
@@ -23,7 +23,7 @@ ReportT = TypeVar("ReportT")
 Work = Callable[["Models", "Prompts", Reporter], Awaitable[ReportT]]
 
 
-def settings_of(flags: ModelFlags) -> ModelSettings:
+def settings_of(flags: ProbeFlags) -> ModelSettings:
     """The settings in force: what the flags say, then the environment, then the settings file.
 
     Raises:
@@ -58,6 +58,11 @@ def check_models(flags: ModelFlags) -> None:
 
     settings = settings_of(flags)
     Prompts(flags.prompts)
+    if flags.trace is not None:
+        from envscaler.llm.tracing import is_trace
+        from envscaler.store import require_replaceable
+
+        require_replaceable(flags.trace, is_trace)
     names = {(settings.of(family).model or "offline").partition(":")[0] for family in FAMILIES}
     if names != {"offline"} and "cached" not in names:
         asyncio.run(open_models(settings, budget=_budget(flags)).aclose())
@@ -65,23 +70,34 @@ def check_models(flags: ModelFlags) -> None:
 
 def ask_models(flags: ModelFlags, library: Path, work: Work[ReportT], *, quiet: bool) -> ReportT:
     """Run `work` with opened models; replies are cached in the library, and progress is shown meanwhile."""
+    from envscaler.cli.command import complain
+    from envscaler.llm.spans import open_tracer
     from envscaler.models import open_models
     from envscaler.roles.role import Prompts
     from envscaler.store import LibraryStore
 
     settings = settings_of(flags)
     prompts = Prompts(flags.prompts)
+    tracer = open_tracer(lambda text: complain(f"warning: {text}"))
     cache = LibraryStore.open(library).cache_dir / "replies.sqlite"
 
     async def main() -> ReportT:
         with reporter(quiet=quiet) as display:
             async with open_models(
-                settings, cache_path=cache, budget=_budget(flags), on_outage=lambda state: display.note(_outage(state))
+                settings,
+                cache_path=cache,
+                budget=_budget(flags),
+                on_outage=lambda state: display.note(_outage(state)),
+                trace=flags.trace,
+                tracer=tracer,
             ) as models:
                 display.spending = lambda: _spent(models)
                 return await work(models, prompts, display)
 
-    return asyncio.run(main())
+    try:
+        return asyncio.run(main())
+    finally:
+        tracer.close()
 
 
 def _budget(flags: ModelFlags) -> Budget:

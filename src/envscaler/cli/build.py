@@ -154,6 +154,16 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         limit: Annotated[int | None, typer.Option("--limit", min=1, help="Read so many tasks at most.")] = None,
+        target: Annotated[
+            int | None,
+            typer.Option(
+                "--target",
+                min=1,
+                metavar="N",
+                help="Take tasks in an order drawn by --seed until N environments are accepted.",
+                show_default=False,
+            ),
+        ] = None,
         until: Annotated[Until, typer.Option("--until", help="Last stage to carry out.")] = Until.SCENARIOS,
         scenarios: Annotated[
             int, typer.Option("--scenarios", min=0, max=_MOST, help="Scenarios for each environment.")
@@ -231,6 +241,8 @@ def register(app: typer.Typer) -> None:
         """Make environments and scenarios from task texts. Stopped at any moment, the same command resumes."""
         if (tasks is None) == (descriptions is None):
             raise UsageError("give either a file of TASKS or --descriptions FILE")
+        if target is not None and clusters is not None:
+            raise UsageError("--target and --clusters exclude each other: clusters need all descriptions beforehand")
         from envscaler.cli.asking import ask_models, check_models
         from envscaler.cores import usable_cores
         from envscaler.store import LibraryStore, read_descriptions, read_tasks
@@ -241,6 +253,7 @@ def register(app: typer.Typer) -> None:
             tasks=tasks,
             descriptions=descriptions,
             limit=limit,
+            target=target,
             until=until.value,
             scenarios=scenarios,
             seed=seed,
@@ -278,6 +291,8 @@ def register(app: typer.Typer) -> None:
         from envscaler.cli.build_reports import show_synth
 
         show_report(report, output, show_synth)
+        if report.target is not None and not report.target.reached:
+            return EXIT_NO_RESULT
         return EXIT_OK if report.environments or report.output is not None else EXIT_NO_RESULT
 
     @command(app, "assess", panel=panel)

@@ -7,11 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from envscaler.assessment import Counts
-from envscaler.cli.output import text_of
+from envscaler.cli.output import money, text_of
 from envscaler.cli.spending import show_spent
 from envscaler.report.wording import count, interval_text, percent, rate_text, visible
 from envscaler.synth import AssessReport, ScenariosReport, SynthReport
-from envscaler.synth.report import Testing
+from envscaler.synth.report import Target, Testing
 
 _STAGES = (
     ("tasks", "tasks or descriptions read"),
@@ -19,13 +19,20 @@ _STAGES = (
     ("described", "environments inferred"),
     ("useful", "useful and modelable enough"),
     ("distinct", "different from one another"),
-    ("programmed", "have a program that runs"),
+    ("designed", "designed"),
+    ("loads", "have a program that loads"),
+    ("programmed", "of them with tools that stand their first calls"),
+    ("assessed", "put to the test"),
     ("accepted", "passed the assessment"),
     ("written", "scenarios written"),
     ("scenarios", "scenarios kept"),
     ("solved", "of them with an executed solution"),
     ("proved", "of them with a proof that is good enough"),
 )
+
+_USING = ("discover", "design", "program", "state", "assess", "scenarios", "solve")
+"""Stages in the order in which tokens are shown."""
+_MOST_KINDS = 5
 
 
 def show_synth(report: SynthReport, out: Console) -> None:
@@ -37,6 +44,8 @@ def show_synth(report: SynthReport, out: Console) -> None:
         table.add_row(f"{getattr(report.funnel, name):,}", words)
     out.print(table)
     _show_testing(report.testing, out)
+    if report.target is not None:
+        out.print(text_of(*_told(report.target)))
     if report.resumed:
         out.print(f"{count(report.resumed, 'environment')} had been finished by an earlier run.")
     for problem in report.problems[:5]:
@@ -57,10 +66,14 @@ def show_synth(report: SynthReport, out: Console) -> None:
         out.print(text_of(f"Dropped at {row.stage}: {row.count:,} {row.reason}"))
         for example in row.examples[:2]:
             out.print(text_of(f"    such as: {' '.join(example.split())[:200]}", "dim"))
+    _show_unusable(report, out)
+    _show_use(report, out)
     show_spent(report.spent, report.faults, out)
     if report.output is not None:
         out.print(Text(f"Written: {visible(str(report.output))}"))
     out.print(Text.assemble(("Library: ", "bold"), visible(str(report.library))))
+    if report.record is not None:
+        out.print(Text(f"Record:     {visible(str(report.record))}", style="dim"))
     if report.environments:
         out.print(Text(f"Look at it: envscaler show {visible(str(report.library))}", style="dim"))
     if report.funnel.scenarios:
@@ -82,6 +95,51 @@ def _show_testing(testing: Testing, out: Console) -> None:
 
 def _passed(counts: Counts) -> str:
     return rate_text(counts.rate("pass"), counts.interval("pass"))
+
+
+def _told(target: Target) -> tuple[str, str]:
+    """How far a run came that was to make so many environments, and the style to say it in."""
+    made = f"{target.accepted:,} of {count(target.environments, 'environment')} wanted"
+    if target.reached:
+        left = f"; {count(target.tasks_left, 'task')} not looked at" if target.tasks_left else ""
+        return f"{made} accepted{left}.", "green"
+    if target.waiting:
+        return f"{made} accepted; infrastructure failed {target.waiting:,}, which the same command makes.", "yellow"
+    return f"The tasks are used up with {made} accepted; the same command goes on when the file has more.", "yellow"
+
+
+def _show_unusable(report: SynthReport, out: Console) -> None:
+    """The most frequent kinds of replies that could not be used, over all runs."""
+    for row in report.unusable[:_MOST_KINDS]:
+        out.print(text_of(f"Replies not used: {row.count:,} {row.kind}, {row.role}"))
+        for example in row.examples[:1]:
+            out.print(text_of(f"    such as: {example}", "dim"))
+    if len(report.unusable) > _MOST_KINDS:
+        out.print(f"… and {count(len(report.unusable) - _MOST_KINDS, 'kind')} more; --json lists them all")
+
+
+def _show_use(report: SynthReport, out: Console) -> None:
+    """What each stage took over all runs; nothing where no tokens were counted."""
+    if not any(use.input_tokens + use.output_tokens for use in report.use.values()):
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("stage", style="cyan")
+    for name in ("calls", "tokens in", "of them cached", "tokens out", "cost", "tokens an accepted environment"):
+        table.add_column(name, justify="right")
+    for stage, use in sorted(report.use.items(), key=lambda entry: _place(entry[0])):
+        average = report.per_accepted.get(stage)
+        numbers = (use.calls, use.input_tokens, use.cached_input_tokens, use.output_tokens)
+        table.add_row(
+            stage,
+            *(f"{number:,}" for number in numbers),
+            money(use.cost_usd),
+            f"{average.tokens:,.0f}" if average is not None else "–",
+        )
+    out.print(table)
+
+
+def _place(stage: str) -> int:
+    return _USING.index(stage) if stage in _USING else len(_USING)
 
 
 def show_assess(report: AssessReport, out: Console) -> None:

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from envscaler.cli.asking import settings_of
-from envscaler.cli.model_flags import ModelFlags
+from envscaler.cli.model_flags import ProbeFlags
 from envscaler.cli.output import text_of
 from envscaler.errors import EnvScalerError, exception_text
 from envscaler.llm.embedding import EmbeddingModel
@@ -64,7 +64,7 @@ class Diagnosis(Record):
     """Whether all that a run needs works."""
 
 
-def diagnose(flags: ModelFlags, library: Path) -> Diagnosis:
+def diagnose(flags: ProbeFlags, library: Path) -> Diagnosis:
     """Look at everything; a part that fails is a finding and hinders no other.
 
     Raises:

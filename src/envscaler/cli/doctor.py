@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
-from envscaler.cli.model_flags import ModelFlags
+from envscaler.cli.model_flags import ProbeFlags
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
         library: Annotated[
             Path, typer.Option("--library", "-l", metavar="DIR", help="Where a library would be written.")
         ] = Path("."),
-        models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
+        models: ProbeFlags = ProbeFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
         """Try what a run needs on this machine; exit 1 when something needed does not work."""

@@ -136,5 +136,20 @@ class EndpointFlags:
 
 
 @dataclass(frozen=True)
-class ModelFlags(EndpointFlags, _NameFlags):
+class ProbeFlags(EndpointFlags, _NameFlags):
     """What the user said about models; None leaves it to the environment, the file, then the default."""
+
+
+@dataclass(frozen=True)
+class ModelFlags(ProbeFlags):
+    """The same for commands that do their work with the models."""
+
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="Add every question to a model and every reply to a file of JSON lines; `show FILE` reads it.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None

@@ -32,11 +32,18 @@ def register(app: typer.Typer) -> None:
     @command(app, "show", panel="Look")
     def show(
         place: Annotated[
-            str, typer.Argument(metavar="LIBRARY[/ENV[/SCENARIO]] | RUN", help="What to show; SCENARIO: index or id.")
+            str,
+            typer.Argument(
+                metavar="LIBRARY[/ENV[/SCENARIO]] | RUN | TRACE", help="What to show; SCENARIO: index or id."
+            ),
         ],
         trajectory: Annotated[
             str | None,
-            typer.Argument(help="Episode of a RUN: its index, its id, or a scenario id.", show_default=False),
+            typer.Argument(
+                help="Episode of a RUN: its index, its id, or a scenario id. Of a TRACE: a role, or a part of what "
+                "was asked about.",
+                show_default=False,
+            ),
         ] = None,
         html: Annotated[
             Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML page that needs no network.")
@@ -44,11 +51,17 @@ def register(app: typer.Typer) -> None:
         isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> None:
-        """Show a library, an environment, a scenario, a run, or an episode step by step with its state changes."""
+        """Show a library, an environment, a scenario, a run, an episode with its state changes, or a trace."""
         from envscaler.cli.places import locate
         from envscaler.env import open_library
         from envscaler.store import RunStore
 
+        if Path(place).is_file():
+            from envscaler.llm.tracing import is_trace
+
+            if is_trace(Path(place)):
+                _show_trace(Path(place), trajectory, html, output)
+                return
         found = locate(place)
         if found.run is not None:
             _show_run(RunStore.open(found.run), trajectory, html, isolation.value, output)
@@ -63,6 +76,26 @@ def register(app: typer.Typer) -> None:
                 if html is not None:
                     raise UsageError("--html shows a whole library or a run; name one of them")
                 _show_part(library, found.env_id, found.scenario, output)
+
+
+def _show_trace(path: Path, which: str | None, html: Path | None, output: OutputFlags) -> None:
+    from envscaler.cli.output import console, emit_json
+    from envscaler.cli.show_trace import exchanges_of, show_exchange
+    from envscaler.errors import StoreError
+
+    if html is not None:
+        raise UsageError("--html shows a whole library or a run; name one of them")
+    found = exchanges_of(path, which)
+    if output.json:
+        shown = [{**exchange.model_dump(mode="json"), "faults": faults} for _, exchange, faults in found]
+        emit_json({"exchanges": shown})
+        return
+    out, number = console(), 0
+    for index, exchange, faults in found:
+        number += 1
+        show_exchange(index, exchange, faults, out)
+    if not number:
+        raise StoreError(f"{path} has no question{f' that {which!r} fits' if which else ''}")
 
 
 def _show_library(library: Library, html: Path | None, output: OutputFlags) -> None:

@@ -33,6 +33,14 @@ def register(app: typer.Typer, library_app: typer.Typer) -> None:
             Path | None,
             typer.Option("--out", "-o", metavar="FILE", help="Write the table as Markdown (.md) or a page (.html)."),
         ] = None,
+        map_file: Annotated[
+            Path | None,
+            typer.Option("--map", metavar="FILE", help="Draw what the library covers (.png), beside the paper."),
+        ] = None,
+        map_data: Annotated[
+            Path | None,
+            typer.Option("--map-data", metavar="FILE", help="Write the numbers of that map (.json or .csv)."),
+        ] = None,
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
         """Count tools, states, rules, scenarios, checks and structures of a library, beside the paper's figures."""
@@ -44,6 +52,7 @@ def register(app: typer.Typer, library_app: typer.Typer) -> None:
 
         if out is not None and out.suffix not in _KINDS:
             raise UsageError(f"{out}: name a file that ends in .md or .html")
+        _require_map_places(map_file, map_data)
         store = LibraryStore.open(library)
         problems: list[str] = []
         provenance = store.read_index().provenance
@@ -52,7 +61,9 @@ def register(app: typer.Typer, library_app: typer.Typer) -> None:
         if out is not None:
             line = f"envscaler stats {library} --out {out}"
             write_page(out, markdown(statistics, line) if out.suffix == ".md" else page(statistics, line))
-        _show(statistics, out, output)
+        if statistics.languages and (map_file is not None or map_data is not None):
+            _write_maps(library, store, map_file, map_data)
+        _show(statistics, [path for path in (out, map_file, map_data) if path is not None], output)
         return EXIT_OK if statistics.languages else EXIT_NO_RESULT
 
 
@@ -61,13 +72,51 @@ def _environments(store: LibraryStore, problems: list[str]) -> Iterator[tuple[En
         yield store.read_environment(env_id), store.scenarios(env_id, problems.append)
 
 
-def _show(statistics: Statistics, out: Path | None, output: OutputFlags) -> None:
+def _require_map_places(map_file: Path | None, map_data: Path | None) -> None:
+    """Find out before anything is read whether the map can be written.
+
+    Raises:
+        UsageError: if it cannot be.
+    """
+    from envscaler.report.coverage import HEADINGS, MARK
+    from envscaler.report.coverage_map import require_drawing
+    from envscaler.store import begins_with, require_replaceable
+
+    if map_file is not None:
+        if map_file.suffix != ".png":
+            raise UsageError(f"{map_file}: name a file that ends in .png")
+        require_drawing(map_file)
+    if map_data is not None:
+        if map_data.suffix not in (".json", ".csv"):
+            raise UsageError(f"{map_data}: name a file that ends in .json or .csv")
+        mark = MARK if map_data.suffix == ".json" else ",".join(HEADINGS)
+        require_replaceable(map_data, lambda place: begins_with(place, mark))
+
+
+def _write_maps(library: Path, store: LibraryStore, map_file: Path | None, map_data: Path | None) -> None:
+    import asyncio
+
+    from envscaler.llm.embedding import NgramEmbedder
+    from envscaler.report.coverage import as_csv, as_json, coverage_of, measured
+    from envscaler.report.coverage_map import write_map
+    from envscaler.store import write_atomic
+
+    environments = (measured(skeleton, sum(1 for _ in scenarios)) for skeleton, scenarios in _environments(store, []))
+    coverage = asyncio.run(coverage_of(library.resolve().name, environments, NgramEmbedder()))
+    if map_data is not None:
+        write_atomic(map_data, as_json(coverage) if map_data.suffix == ".json" else as_csv(coverage))
+    if map_file is not None:
+        write_map(map_file, coverage)
+
+
+def _show(statistics: Statistics, written: list[Path], output: OutputFlags) -> None:
     from envscaler.cli.output import console, emit_json
 
     if output.json:
         emit_json(statistics)
-    elif out is not None:
-        print(f"wrote {out}")
+    elif written:
+        for path in written:
+            print(f"wrote {path}")
     else:
         show_statistics(statistics, console())
 

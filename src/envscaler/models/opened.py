@@ -16,6 +16,8 @@ from envscaler.llm.endpoint_embedder import EndpointEmbedder
 from envscaler.llm.metering import Budget, Meter, MeteredModel, MeterReport
 from envscaler.llm.openai_model import OpenAIModel
 from envscaler.llm.prices import PriceBook
+from envscaler.llm.spans import NoTracer, SpannedModel, Tracer
+from envscaler.llm.tracing import Trace, TracedModel
 from envscaler.llm.transport import OutageHook, RetryPolicy, TransportStats
 from envscaler.models.faults import Faults
 from envscaler.models.settings import CACHED, OFFLINE, FamilySettings, ModelSettings, is_local
@@ -38,6 +40,8 @@ class Models:
         offline: ChatModel | None = None,
         on_outage: OutageHook | None = None,
         retry: RetryPolicy | None = None,
+        trace: Path | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self.settings = settings
         self.meter = meter
@@ -50,6 +54,9 @@ class Models:
         self._endpoints: dict[tuple[str | None, str | None], Endpoint] = {}
         self._bare: dict[tuple[Any, ...], ChatModel] = {}
         self._chat: dict[tuple[Family, bool], ChatModel] = {}
+        self.trace = Trace(trace, secrets=settings.secrets) if trace is not None else None
+        self.tracer = tracer or NoTracer()
+        self._spans = tracer is not None and not isinstance(tracer, NoTracer)
         # All are made at once: what is wrong with the settings is said before any work is done.
         for family in FAMILIES:
             self.chat(family)
@@ -62,8 +69,13 @@ class Models:
 
     @property
     def is_embedded(self) -> bool:
-        """Whether the embedded offline model answers in every family, so that any process can answer as this one."""
-        return self._offline_given is None and all(self.settings.of(family).model == OFFLINE for family in FAMILIES)
+        """Whether the embedded offline model answers in every family, so that any process can answer as this one.
+
+        Where a trace or spans are kept it has to be this one.
+        """
+        if self._offline_given is not None or self.trace is not None or self._spans:
+            return False
+        return all(self.settings.of(family).model == OFFLINE for family in FAMILIES)
 
     @property
     def endpoints(self) -> dict[Family, str]:
@@ -94,7 +106,14 @@ class Models:
         cached = (family not in _UNCACHED) if cache is None else cache
         key = (family, cached)
         if key not in self._chat:
-            self._chat[key] = self._chat_model(self.settings.of(family), cached)
+            use = self.settings.of(family)
+            model, sampling = self._chat_model(use, cached), use.sampling or self.settings.sampling
+            if self._spans:
+                provider = "openai" if _is_endpoint_model(use.model) else "envscaler"
+                model = SpannedModel(model, self.tracer, provider=provider, sampling=sampling)
+            if self.trace is not None:
+                model = TracedModel(model, self.trace, sampling=sampling)
+            self._chat[key] = model
         return self._chat[key]
 
     def in_flight(self, *families: Family) -> int | None:
@@ -113,6 +132,8 @@ class Models:
             await endpoint.aclose()
         if self._cache is not None:
             self._cache.close()
+        if self.trace is not None:
+            self.trace.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -226,6 +247,8 @@ def open_models(
     offline: ChatModel | None = None,
     on_outage: OutageHook | None = None,
     retry: RetryPolicy | None = None,
+    trace: Path | None = None,
+    tracer: Tracer | None = None,
 ) -> Models:
     """Open the models that settings name. Nothing is sent before the first request.
 
@@ -236,10 +259,12 @@ def open_models(
         offline: what answers for `offline`; None: the embedded model.
         on_outage: told when an endpoint is down, again from time to time, and when it is back.
         retry: how failed requests are tried again; None: the default with the patience of the settings.
+        trace: file that every question and reply is added to; None: none is kept.
+        tracer: what makes spans; whoever opened it closes it. None: nothing does.
 
     Raises:
         UsageError: if the settings cannot work: no base URL, no key, no price for a cost limit, no cache to read.
-        StoreError: if the cache cannot be opened.
+        StoreError: if the cache or the trace cannot be opened.
     """
     specs = {settings.of(family).model for family in FAMILIES}
     cache = None
@@ -253,6 +278,8 @@ def open_models(
             offline=offline,
             on_outage=on_outage,
             retry=retry,
+            trace=trace,
+            tracer=tracer,
         )
     except UsageError:
         if cache is not None:

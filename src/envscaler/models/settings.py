@@ -118,6 +118,15 @@ class ModelSettings(BaseModel):
             raise UsageError(f"--base-url {settings.base_url}: say which model to ask there, with --model NAME")
         return settings
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every key, and whatever else must not get into a file: values of headers, passwords in URLs."""
+        kept = [self.api_key, self.embedding_api_key, *self.headers.values()]
+        kept += [family.api_key for family in self.models.values()]
+        urls = [self.base_url, self.embedding_base_url, *(family.base_url for family in self.models.values())]
+        passwords = [urlsplit(url).password for url in urls if url is not None]
+        return tuple(filter(None, [*(secret.get_secret_value() for secret in kept if secret is not None), *passwords]))
+
     def of(self, family: Family) -> FamilySettings:
         """What a family uses, its own settings and the common ones put together.
 

@@ -13,7 +13,7 @@ from typing import Generic
 
 from pydantic import ValidationError
 
-from envscaler.errors import ReplyError
+from envscaler.errors import ReplyError, ReplyFault
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
 from envscaler.messages import AssistantMessage, Message, UserMessage
 from envscaler.record import Record
@@ -39,6 +39,17 @@ class Answer(Generic[ReplyT]):
     """What the model thought before it replied, where the endpoint kept it apart."""
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """One question, the reply to it, and what was wrong with that."""
+
+    request: ModelRequest
+    completion: Completion
+    kind: ReplyFault | None
+    """None where the reply could be used."""
+    fault: str = ""
+
+
 Doubt = Callable[[ReplyT], str | Awaitable[str | None] | None]
 """Says what is wrong with a reply that validates, or None; may try the reply out before it answers."""
 
@@ -53,6 +64,7 @@ async def ask(
     sample: int = 0,
     attempts: int = 3,
     sampling: Sampling | None = None,
+    on_attempt: Callable[[Attempt], None] | None = None,
 ) -> Answer[ReplyT]:
     """Ask `model` in `role`.
 
@@ -60,6 +72,7 @@ async def ask(
         doubt: a check of the caller's beyond the reply's type; what it says goes back to the model.
         sample: tells apart equal requests of which several answers are wanted.
         attempts: questions at most, the first one included.
+        on_attempt: told of each reply as soon as it is known whether it can be used.
 
     Raises:
         ReplyError: if no attempt gave a usable reply; the message is the last fault.
@@ -68,36 +81,39 @@ async def ask(
     rendered = prompts.render(role, inputs) if getattr(model, "needs_messages", True) else ()
     messages: tuple[Message, ...] = rendered
     use = ModelUse()
-    fault = ""
+    fault, kind = "", ReplyError("").kind
     for attempt in range(attempts):
-        completion = await model.complete(
-            ModelRequest(
-                role=role.name,
-                inputs=inputs,
-                messages=messages,
-                response_schema=reply_schema(role.reply) if role.form == "json" else None,
-                sampling=sampling or Sampling(),
-                sample=(sample, attempt),
-            )
+        request = ModelRequest(
+            role=role.name,
+            inputs=inputs,
+            messages=messages,
+            response_schema=reply_schema(role.reply) if role.form == "json" else None,
+            sampling=sampling or Sampling(),
+            sample=(sample, attempt),
         )
+        completion = await model.complete(request)
         use = use + use_of(completion)
         try:
             reply, mended = _read(role, completion)
         except ReplyError as error:
-            fault = str(error)
+            fault, kind = str(error), error.kind
         else:
             said = doubt(reply) if doubt is not None else None
-            fault = (await said if isinstance(said, Awaitable) else said) or ""
+            fault, kind = (await said if isinstance(said, Awaitable) else said) or "", "rejected"
             if not fault:
+                if on_attempt is not None:
+                    on_attempt(Attempt(request, completion, None))
                 reasoning = completion.message.reasoning
                 return Answer(reply=reply, use=use, attempts=attempt + 1, mended=mended, reasoning=reasoning)
+        if on_attempt is not None:
+            on_attempt(Attempt(request, completion, kind, fault))
         # Only the last reply goes back: a chain of bad ones teaches a model to write more of them.
         messages = (
             *rendered,
             AssistantMessage(content=_quoted(completion)),
             UserMessage(content=f"That reply cannot be used: {fault}\nReply again, complete, in the same form."),
         )
-    raise ReplyError(f"{role.name}: {fault} (after {attempts} attempts)")
+    raise ReplyError(f"{role.name}: {fault} (after {attempts} attempts)", kind)
 
 
 def _quoted(completion: Completion) -> str:
@@ -123,9 +139,9 @@ def use_of(completion: Completion) -> ModelUse:
 def _read(role: Role[ReplyT], completion: Completion) -> tuple[ReplyT, bool]:
     text = completion.message.content
     if completion.finish_reason == "content_filter":
-        raise ReplyError("the endpoint's content filter withheld it")
+        raise ReplyError("the endpoint's content filter withheld it", "withheld")
     if not text.strip():
-        raise ReplyError("it is empty")
+        raise ReplyError("it is empty", "empty")
     cut = completion.finish_reason == "length"
     if role.form == "text":
         return role.reply.model_validate({"text": text}), False
@@ -145,7 +161,7 @@ def _read(role: Role[ReplyT], completion: Completion) -> tuple[ReplyT, bool]:
     try:
         return role.reply.model_validate(trimmed), True
     except ValidationError as error:
-        raise ReplyError(_first_fault(error)) from error
+        raise ReplyError(_first_fault(error), "misshapen") from error
 
 
 def _without_extra_fields(value: JsonValue, error: ValidationError) -> JsonValue:

@@ -39,7 +39,7 @@ def json_in(text: str, *, cut: bool = False) -> tuple[dict[str, JsonValue], bool
         if isinstance(value, dict):
             return _checked(value), False
     if cut:
-        raise ReplyError(_CUT)
+        raise ReplyError(_CUT, "cut off")
     # Trailing commas, single quotes, comments: a library knows more of these than we would.
     from json_repair import repair_json
 
@@ -109,7 +109,7 @@ def code_in(text: str, *, cut: bool = False) -> tuple[str, bool]:
     """
     fences = list(_FENCE.finditer(text))
     if cut and (not fences or _OPENED.search(text, fences[-1].end())):
-        raise ReplyError(_CUT)
+        raise ReplyError(_CUT, "cut off")
     blocks = [match.group(3) for match in fences if match.group(2).lower() in _PYTHON]
     mended = not blocks
     if mended:
@@ -148,7 +148,9 @@ def blocks_in(text: str, *, cut: bool = False) -> tuple[tuple[str, ...], bool]:
         blocks.append(rest[: _last_definition(rest)] if cut else rest)
     blocks = [_dedented(block) for block in blocks if _DEFINITION.search(block)]
     if not blocks:
-        raise ReplyError(_CUT if cut else f"it holds no Python code, but {_beginning(text)}")
+        raise ReplyError(
+            _CUT if cut else f"it holds no Python code, but {_beginning(text)}", "cut off" if cut else "unreadable"
+        )
     return tuple(blocks), opened is not None or not fences
 
 

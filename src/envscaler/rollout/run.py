@@ -21,6 +21,7 @@ from envscaler.errors import (
     SandboxError,
     UsageError,
 )
+from envscaler.llm.tracing import about
 from envscaler.roles.role import Prompts
 from envscaler.rollout.casting import Cast
 from envscaler.rollout.plan import Assignment, assignments, plan_episodes
@@ -229,6 +230,11 @@ class _Run:
     ) -> Episode:
         skeleton, scenario, sample = assignment.skeleton, assignment.scenario, assignment.sample
         await homes.settle(skeleton, scenario)
+        with about(f"{scenario.id} #{sample}"):
+            return await self._play_episode(assignment, sandbox, replies)
+
+    async def _play_episode(self, assignment: Assignment, sandbox: Sandbox, replies: EpisodeReplies | None) -> Episode:
+        skeleton, scenario, sample = assignment.skeleton, assignment.scenario, assignment.sample
         world = ScenarioWorld(
             skeleton,
             scenario,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from envscaler.errors import ReplyError, RequestFailed
 from envscaler.models.settings import OFFLINE
 from envscaler.record import Record
-from envscaler.roles.ask import Doubt, ask
+from envscaler.roles.ask import Attempt, Doubt, ask, use_of
 from envscaler.roles.role import Prompts, ReplyT, Role
 from envscaler.skeleton import ModelUse
+from envscaler.synth.replies import Unusable, added_up, unusable
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -25,7 +26,12 @@ class Asking:
         self._prompts = prompts
         self._attempts = attempts
         self._uses: dict[str, list[ModelUse]] = {}
+        self._wasted: dict[str, list[ModelUse]] = {}
+        """Use of questions that no attempt answered."""
+        self._unusable: list[Unusable] = []
         self._parts: list[Asking] = []
+        self.loads = False
+        """Set where a program of the unit could be loaded for the first time."""
 
     @property
     def attempts(self) -> int:
@@ -50,6 +56,16 @@ class Asking:
             ReplyError: if there is none after all attempts.
         """
         attempts = attempts if attempts is not None else self._attempts
+        uses: list[ModelUse] = []
+
+        def heard(attempt: Attempt) -> None:
+            uses.append(use_of(attempt.completion))
+            if attempt.kind is not None:
+                self._unusable.append(unusable(role.stage, role.name, attempt.kind, attempt.fault))
+                if self._models.trace is not None:
+                    name = self._models.chat(role.family).name
+                    self._models.trace.faulted(attempt.request, name, attempt.kind, attempt.fault)
+
         try:
             answer = await ask(
                 self._models.chat(role.family),
@@ -59,11 +75,16 @@ class Asking:
                 doubt=doubt,
                 sample=sample,
                 attempts=attempts,
+                on_attempt=heard,
             )
-        except RequestFailed:
-            raise  # what the endpoint refuses for good is no reply
+        except RequestFailed as fault:
+            # What the endpoint refuses for good is no reply, but what came before it was.
+            self._unusable.append(unusable(role.stage, role.name, fault.kind, str(fault)))
+            self._wasted.setdefault(role.stage, []).extend(uses)
+            raise
         except ReplyError:
             self._models.meter.count_unusable(role.name, attempts)
+            self._wasted.setdefault(role.stage, []).extend(uses)
             raise
         self._models.meter.count_unusable(role.name, answer.attempts - 1)
         self._uses.setdefault(role.stage, []).append(answer.use)
@@ -85,8 +106,14 @@ class Asking:
 
     @property
     def whole_use(self) -> dict[str, ModelUse]:
-        """The same with the parts that are counted apart."""
-        return merged(self.use, *(part.whole_use for part in self._parts))
+        """The same with the parts that are counted apart, and with replies to questions that stayed unanswered."""
+        wasted = {stage: total(uses) for stage, uses in self._wasted.items()}
+        return merged(self.use, wasted, *(part.whole_use for part in self._parts))
+
+    @property
+    def unusable(self) -> tuple[Unusable, ...]:
+        """Replies that could not be used, those of the parts included."""
+        return added_up([*self._unusable, *(one for part in self._parts for one in part.unusable)])
 
     def apart(self) -> Asking:
         """The same for a part of the unit whose use is counted apart."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from envscaler.engine import Progress
 from envscaler.errors import ProcessLost, ReplyError
+from envscaler.llm.spans import StageSpans
 from envscaler.store import LibraryStore
 from envscaler.synth.asking import Asking, merged
 from envscaler.synth.benches import Bench
@@ -19,7 +20,7 @@ from envscaler.synth.design import Design, design
 from envscaler.synth.report import Testing
 from envscaler.synth.resume import Keys, SynthJournal, Unit
 from envscaler.synth.scenarios import scenario_id
-from envscaler.synth.settings import BUILDING, Stage, SynthSettings
+from envscaler.synth.settings import BUILDING, STAGES, Stage, SynthSettings
 from envscaler.synth.structures import Structures
 from envscaler.synth.work import Made, Work, proved, rejection
 
@@ -81,7 +82,7 @@ class Builder:
 
         def done_with(*stages: Stage) -> None:
             for stage in stages:
-                if stage not in shown:
+                if stage in BUILDING and stage not in shown:
                     shown.add(stage)
                     self._progress.advance(stage)
 
@@ -94,13 +95,22 @@ class Builder:
             in_library = before is not None and env_id in self._present
             work = self._work(candidate, before or Unit(env_id=env_id, reached="design"), in_library=in_library)
             try:
-                made = await self._bench.carry_out(work, done_with)
+                with StageSpans(self._models.tracer) as spans:
+
+                    def passed(stage: Stage) -> None:
+                        done_with(stage)
+                        following = STAGES[STAGES.index(stage) + 1 :]
+                        if following and self._settings.reaches(following[0]):
+                            spans.begin(following[0])
+
+                    spans.begin("design" if work.skeleton is None else "program")
+                    made = await self._bench.carry_out(work, passed)
             except ProcessLost as fault:
                 return Built(work.before.model_copy(update={"failed": str(fault)}), lost=True)
             if made.lost:
                 return Built(made.unit, lost=True)
-            if made.unit.dropped_scenarios or made.unit.unproved:
-                # Which scenarios were tried in vain cannot be seen in a library whose record a kill prevents.
+            if made.unit.dropped_scenarios or made.unit.unproved or made.unit.replies:
+                # What was tried in vain cannot be seen in a library whose record a kill prevents.
                 self._journal.put(self._keys.begun(candidate.unit), made.unit)
             self._keep(made, in_library=in_library)
             self._journal.put(candidate.unit, made.unit)
@@ -147,13 +157,25 @@ class Builder:
         key = self._keys.design(candidate.unit)
         known = self._journal.design(key)
         if known is not None:
-            return Built(Unit(env_id=env_id, reached="design"), resumed=True, design=known)
+            unit = self._journal.unit(f"{key}:unit") or Unit(env_id=env_id, reached="design")
+            return Built(unit, resumed=True, design=known)
         try:
             made = await design(candidate.description, candidate.seed_tasks, candidate.language, asking)
         except ReplyError as fault:
-            return Built(Unit(env_id=env_id, reached="design", failed=str(fault), use=asking.use))
+            return Built(
+                Unit(
+                    env_id=env_id,
+                    reached="design",
+                    failed=str(fault),
+                    unanswered=True,
+                    use=asking.whole_use,
+                    replies=asking.unusable,
+                )
+            )
+        unit = Unit(env_id=env_id, reached="design", use=asking.use, replies=asking.unusable)
+        self._journal.put(f"{key}:unit", unit)
         self._journal.put(key, made)
-        return Built(Unit(env_id=env_id, reached="design", use=asking.use), design=made)
+        return Built(unit, design=made)
 
     def _complete(self, unit: Unit) -> bool:
         """Whether an earlier run did all that is asked for now."""
@@ -191,6 +213,7 @@ def adopted(store: LibraryStore, env_id: str, keys: Keys, settings: SynthSetting
         solved=sum(scenario.solution is not None for scenario in scenarios),
         proved_by=keys.proving() if scenarios else None,
         proved=proved(scenarios, store.proofs(env_id), settings.thresholds),
+        loads=True,
         dropped_tools=skeleton.origin.dropped,
         use=merged(
             {stage: use for stage, use in skeleton.origin.use.items() if stage != "discover"},

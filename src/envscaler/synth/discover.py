@@ -15,39 +15,60 @@ from envscaler.roles import role as roles
 from envscaler.roles import types as t
 from envscaler.skeleton import EnvDescription, ModelUse
 from envscaler.synth.asking import Asking
+from envscaler.synth.replies import Unusable
 
 
 class Discovered(Record):
     """What became of one task."""
 
     outcome: Literal["described", "not stateful", "no usable reply"]
+    stateful: bool | None = None
+    """None: the filter gave no usable reply."""
     reason: str = ""
     """Why there is no description, in a sentence."""
     description: EnvDescription | None = None
     usefulness: int | None = None
     modelability: int | None = None
     use: dict[str, ModelUse] = {}
+    replies: tuple[Unusable, ...] = ()
+    """Replies that could not be used."""
 
 
 async def discover(task: str, language: str, asking: Asking) -> Discovered:
     """Look at one task: filter it, then infer its environment."""
+    stateful: bool | None = None
     try:
         verdict = await asking(roles.FILTER_TASK, t.FilterTaskInputs(task=task))
-        if not verdict.stateful:
-            return Discovered(outcome="not stateful", reason=_short(verdict.reason), use=asking.use)
+        stateful = verdict.stateful
+        if not stateful:
+            return Discovered(
+                outcome="not stateful",
+                stateful=False,
+                reason=_short(verdict.reason),
+                use=asking.use,
+                replies=asking.unusable,
+            )
         inferred = await asking(
             roles.INFER_ENVIRONMENT, t.InferEnvironmentInputs(task=task, language=language), doubt=_doubt
         )
     except ReplyError as fault:
-        return Discovered(outcome="no usable reply", reason=_short(str(fault)), use=asking.use)
+        return Discovered(
+            outcome="no usable reply",
+            stateful=stateful,
+            reason=_short(str(fault)),
+            use=asking.whole_use,
+            replies=asking.unusable,
+        )
     return Discovered(
         outcome="described",
+        stateful=True,
         description=EnvDescription(
             summary=" ".join(inferred.summary.split()).rstrip("."), introduction=inferred.introduction.strip()
         ),
         usefulness=inferred.usefulness,
         modelability=inferred.modelability,
         use=asking.use,
+        replies=asking.unusable,
     )
 
 

@@ -247,6 +247,7 @@ class _Programming:
         grave = grave or await self._loading_faults(source)
         if grave:
             return grave, light
+        self._asking.loads = True
         program = Program(source, self._class_name)
         tools = self._tools()
         if self._state is None:

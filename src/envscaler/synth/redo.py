@@ -15,6 +15,7 @@ from envscaler.assessment import Assessment, Judging, Threshold
 from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.errors import ProgramError, ReplyError, SandboxError, UsageError
 from envscaler.evidence import Proof, Thresholds
+from envscaler.llm.tracing import about
 from envscaler.proof import prove
 from envscaler.sandbox import Isolation, Sandbox
 from envscaler.scenario import Scenario
@@ -357,7 +358,8 @@ async def _each(
         async with Sandbox(isolation=isolation) as sandbox:
 
             async def counted(name: str) -> Out:
-                outcome = await function(name, sandbox)
+                with about(name):
+                    outcome = await function(name, sandbox)
                 shown.advance(stage)
                 return outcome
 

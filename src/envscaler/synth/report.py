@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from envscaler.assessment import Assessment, Counts, Threshold
 from envscaler.models import Faults
 from envscaler.record import Record
 from envscaler.skeleton import ModelUse
+from envscaler.synth.replies import Unusable
 
-MAX_EXAMPLES = 5
+Reason = Literal[
+    "equal to an earlier text",
+    "not stateful",
+    "scores too low",
+    "no usable reply",
+    "does not load",
+    "too few working tools",
+    "part of an environment",
+    "not accepted",
+    "no scenario",
+    "scenario",
+    "scenario without proof",
+    "infrastructure, tried again by the next run",
+]
+"""Why a unit is given up: all kinds that there are."""
 
 
 class Dropped(Record):
     """Units that one stage gave up for one reason."""
 
     stage: str
-    reason: str
-    """The kind of reason, such as `not stateful`."""
+    reason: Reason
     count: int
     examples: tuple[str, ...] = ()
     """The first few, each with what exactly was wrong."""
@@ -49,8 +64,14 @@ class Funnel(Record):
     """Those useful and modelable enough."""
     distinct: int = 0
     """Those that are not merged into another one."""
+    designed: int = 0
+    """Environments that have entities, rules and tools."""
+    loads: int = 0
+    """Environments whose program, or a first version of it, could be loaded."""
     programmed: int = 0
-    """Environments that have a program."""
+    """Environments with query and update tools that stood their first calls."""
+    assessed: int = 0
+    """Environments that were put to the test."""
     accepted: int = 0
     """Environments that passed the assessment."""
     written: int = 0
@@ -106,6 +127,42 @@ class Testing(Record):
         return self.positive + self.negative
 
 
+class Average(Record):
+    """What one environment took on average."""
+
+    calls: float
+    tokens: float
+    """Input and output tokens together."""
+    cost_usd: float | None
+    """None where a price is unknown."""
+
+
+class EnvironmentUse(Record):
+    """What one environment took after discovery, whatever became of it."""
+
+    env_id: str
+    accepted: bool
+    use: dict[str, ModelUse]
+    """By stage, replies that could not be used included."""
+
+
+class Target(Record):
+    """How far a run came that was to go on until so many environments are accepted."""
+
+    environments: int
+    """So many were asked for."""
+    accepted: int
+    tasks_left: int
+    """Tasks that were not looked at, because it was enough without them."""
+    waiting: int = 0
+    """Environments that infrastructure kept from being made; no other ones are made in their place."""
+
+    @property
+    def reached(self) -> bool:
+        """Whether there are as many as asked for."""
+        return self.accepted >= self.environments
+
+
 class SynthReport(Record):
     """What one run of `synth` did. Counts cover all of its tasks, also those done by an earlier run."""
 
@@ -118,15 +175,29 @@ class SynthReport(Record):
     resumed: int = 0
     """Environments that an earlier run had finished."""
     dropped: tuple[Dropped, ...] = ()
+    unusable: tuple[Unusable, ...] = ()
+    """Replies that could not be used, by stage, role and kind; the same whenever the command is run."""
     merged: tuple[Merged, ...] = ()
+    target: Target | None = None
     problems: tuple[str, ...] = ()
     """Lines of the input file that could not be read."""
     use: dict[str, ModelUse] = {}
-    """Calls, tokens and cost of the replies used, by stage; the same whenever the command is run."""
+    """Calls, tokens and cost of all replies, by stage, those that could not be used included; the same whenever the
+    command is run."""
+    per_designed: dict[str, Average] = {}
+    """That, divided by the environments that have a design."""
+    per_accepted: dict[str, Average] = {}
+    """That, divided by the environments that were accepted: what is given up is paid for by what is kept."""
+    uses: tuple[EnvironmentUse, ...] = ()
+    """Each environment that was begun, in input order."""
     spent: ModelUse = ModelUse()
     """What this run spent; replies from the cache cost nothing."""
+    reused: ModelUse = ModelUse()
+    """Replies that came from the cache in this run, with what they had cost when they were made."""
     faults: Faults = Faults()
     """What went wrong with the models in this run."""
+    record: Path | None = None
+    """File that this report is kept in."""
     output: Path | None = None
     """File with what the last stage made, when that is no environment."""
 

@@ -19,6 +19,7 @@ from envscaler.state import JsonValue, digest
 from envscaler.store import Journal
 from envscaler.synth.design import Design
 from envscaler.synth.discover import Discovered
+from envscaler.synth.replies import Unusable
 from envscaler.synth.report import Testing
 from envscaler.synth.settings import Stage, SynthSettings
 
@@ -73,6 +74,10 @@ class Unit(Record):
     """The last stage that was carried out."""
     failed: str | None = None
     """Why it ended in that stage."""
+    unanswered: bool = False
+    """Whether that is because no reply to a question could be used."""
+    loads: bool = False
+    """Whether its program, or a first version of it, could be loaded."""
     assessed_by: str | None = None
     """Key of the settings of the assessment."""
     testing: Testing = Testing()
@@ -92,7 +97,9 @@ class Unit(Record):
     rejected: int = 0
     """Those of them that were not kept."""
     use: dict[str, ModelUse] = {}
-    """Use of the replies of all stages after discovery."""
+    """Use of the replies of all stages after discovery, also of those that could not be used."""
+    replies: tuple[Unusable, ...] = ()
+    """Replies that could not be used."""
 
 
 class Keys:
@@ -154,6 +161,8 @@ class Keys:
             mode="json",
             exclude={"library", "tasks", "descriptions", "concurrency", "environments_at_once", "workers"},
         )
+        if settings.target is None:
+            del named["target"]
         source = settings.tasks or settings.descriptions
         return {
             "command": "synth",

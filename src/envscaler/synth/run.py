@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from envscaler.engine import NullProgress, Progress, bounded_map
 from envscaler.errors import BudgetExhausted, EndpointUnavailable
 from envscaler.language import language_of
+from envscaler.llm import MeterReport
+from envscaler.llm.tracing import about
 from envscaler.skeleton import EnvDescription
 from envscaler.state import JsonValue
 from envscaler.store import Journal, LibraryStore, read_descriptions, read_tasks, write_atomic
@@ -25,11 +27,13 @@ from envscaler.synth.building import Builder, Built
 from envscaler.synth.choosing import Candidate, Chooser, Chosen
 from envscaler.synth.discover import Discovered, discover
 from envscaler.synth.merge import embedded
+from envscaler.synth.record import SynthRecord, record_path, write_record
 from envscaler.synth.report import SynthReport
 from envscaler.synth.resume import Keys, SynthJournal
 from envscaler.synth.settings import BUILDING, SynthSettings
 from envscaler.synth.structures import Structures
-from envscaler.synth.tally import Tally
+from envscaler.synth.tally import Tally, short
+from envscaler.synth.target import Gate, drawn
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -58,10 +62,20 @@ async def run_synth(
     with store.writing(), Journal(store.cache_dir / "synth.jsonl") as journal:
         async with open_bench(settings, models, prompts) as bench:
             run = _Run(settings, models, prompts, progress or NullProgress(), store, SynthJournal(journal), bench)
+            report: SynthReport | None = None
             try:
-                return await run.run(source)
+                with models.tracer.span("synth", {"envscaler.library": str(settings.library)}):
+                    report = await run.run(source)
+                return report
             finally:
-                _record_spent(store, run.keys.command(), models)
+                spent = _record_spent(store, run.keys.command(), models)
+                record = SynthRecord(
+                    command=run.keys.provenance(),
+                    ended="stopped" if report is None else "complete",
+                    report=report or run.report(source),
+                    spent=spent,
+                )
+                write_record(run.record, record)
 
 
 class _Source:
@@ -84,10 +98,18 @@ class _Source:
         if settings.tasks is not None:
             found = read_tasks(settings.tasks, settings.limit)
             texts = tuple(task.text for task in found.tasks)
+            if settings.target is not None:
+                texts = drawn(texts, settings.seed)
             return cls(texts, (), tuple(map(str, found.problems)), found.duplicates)
         assert settings.descriptions is not None
         described = read_descriptions(settings.descriptions, settings.limit)
-        return cls((), described.descriptions, tuple(map(str, described.problems)), described.duplicates)
+        descriptions = described.descriptions
+        if settings.target is not None:
+            descriptions = drawn(descriptions, settings.seed)
+        return cls((), descriptions, tuple(map(str, described.problems)), described.duplicates)
+
+    def __len__(self) -> int:
+        return len(self.texts) or len(self.descriptions)
 
 
 class _Run:
@@ -125,6 +147,8 @@ class _Run:
         )
         self.bench = bench
         self.tally = Tally()
+        self.gate = Gate(settings.target)
+        self.record = record_path(store, self.keys.command())
         self.structures = structures
         self.seed_tasks: dict[str, list[tuple[int, str]]] = {}
         """Task texts by the environment that they were found to be about, each with its place in the input."""
@@ -144,24 +168,32 @@ class _Run:
         for problem in source.problems[:_MAX_PROBLEMS]:
             self.progress.note(problem)
         try:
-            async with aclosing(self._chosen(source)) as chosen:
+            async with aclosing(self._wanted(source)) as wanted:
                 if self.settings.reaches("design"):
-                    await self._build(chosen)
+                    await self._build(wanted)
                 else:
-                    async for one in chosen:
-                        if one.decision.how == "new":
-                            self.made.append(one.candidate.description.model_dump(mode="json"))
+                    async for one in wanted:
+                        self.made.append(one.candidate.description.model_dump(mode="json"))
+                        self.gate.end()
         except (BudgetExhausted, EndpointUnavailable, asyncio.CancelledError):
             self._write_index()
             raise
         self._keep_merged_tasks()
         self._write_index()
+        return self.report(source, output=self._write_output())
+
+    def report(self, source: _Source, *, output: Path | None = None) -> SynthReport:
+        """What was settled so far."""
+        use = self.models.meter.report()
         return self.tally.report(
             self.settings.library,
             problems=source.problems[:_MAX_PROBLEMS],
-            spent=self.models.meter.report().spent,
+            spent=use.spent,
+            reused=use.reused,
             faults=self.models.faults,
-            output=self._write_output(),
+            target=self.gate.target(len(source) - self.tally.tasks),
+            record=self.record,
+            output=output,
         )
 
     # -- the stream: candidates, decisions, environments --
@@ -172,10 +204,16 @@ class _Run:
                 text = f"{description.summary}. {description.introduction}"
                 language = "en" if self.settings.language == "en" else language_of(text)
                 unit = self.keys.unit(description, language)
+                self.tally.given()
                 yield Candidate(unit=unit, description=description, seed_tasks=(), language=language)
             return
         self.progress.stage("discover", len(source.texts))
-        async with aclosing(bounded_map(self._discovered, source.texts, limit=self.settings.concurrency)) as found:
+        at_once, window = self.settings.concurrency, None
+        if self.gate.wanted is not None:
+            # What is looked at ahead may turn out not to be needed.
+            at_once = window = min(at_once, 2 * self.gate.wanted)
+        looked = bounded_map(self._discovered, source.texts, limit=at_once, window=window)
+        async with aclosing(looked) as found:
             async for text, discovered, candidate in found:
                 self.progress.advance("discover")
                 self.tally.discovered(text, discovered, useful=candidate is not None)
@@ -188,7 +226,8 @@ class _Run:
         key = self.keys.task(text, language)
         discovered = self.journal.discovered(key)
         if discovered is None:
-            discovered = await discover(text, language, Asking(self.models, self.prompts, settings.attempts))
+            with about(f"task: {short(text)}"), self.models.tracer.span("discover", {"envscaler.stage": "discover"}):
+                discovered = await discover(text, language, Asking(self.models, self.prompts, settings.attempts))
             self.journal.put(key, discovered)
         description = discovered.description
         if description is None or not self._is_useful(discovered):
@@ -229,6 +268,17 @@ class _Run:
                     self._note(chosen)
                     yield chosen
 
+    async def _wanted(self, source: _Source) -> AsyncGenerator[Chosen, None]:
+        """The environments to make, each as soon as it is known to be needed."""
+        async with aclosing(self._chosen(source)) as chosen:
+            while await self.gate.opens():
+                one = await anext(chosen, None)
+                if one is None:
+                    return
+                if one.decision.how == "new":
+                    self.gate.begin()
+                    yield one
+
     def _note(self, chosen: Chosen) -> None:
         candidate, decision = chosen.candidate, chosen.decision
         self.tally.decided(candidate.description.summary, decision)
@@ -243,16 +293,20 @@ class _Run:
                 if self.settings.reaches(stage):
                     self.progress.stage(stage, self.distinct)
 
-    async def _build(self, chosen: AsyncGenerator[Chosen, None]) -> None:
-        async def new_ones() -> AsyncGenerator[Chosen, None]:
-            async for one in chosen:
-                if one.decision.how == "new":
-                    yield one
+    async def _build(self, wanted: AsyncGenerator[Chosen, None]) -> None:
+        async def build(one: Chosen) -> Built:
+            env_id = one.decision.env_id
+            with about(env_id), self.models.tracer.span(f"environment {env_id}", {"envscaler.environment": env_id}):
+                built = await self.builder.build(one)
+            if built.unit.failed is not None and not built.lost:
+                self.gate.give_up(built.unit.env_id)
+            return built
 
-        built = bounded_map(self.builder.build, new_ones(), limit=self.bench.at_once, window=_WINDOW)
-        async with aclosing(built):
-            async for outcome in built:
+        outcomes = bounded_map(build, wanted, limit=self.bench.at_once, window=_WINDOW)
+        async with aclosing(outcomes):
+            async for outcome in outcomes:
                 self._count(outcome)
+                self.gate.end(lost=outcome.lost)
 
     def _count(self, outcome: Built) -> None:
         unit = outcome.unit
@@ -264,6 +318,7 @@ class _Run:
                 original = self.structures.original_of(unit.env_id)
             if original is not None:
                 self.originals[unit.env_id] = original
+                self.gate.give_up(unit.env_id)
                 self.tally.repeated(unit, self.summaries[unit.env_id], original)
                 return
         self.tally.built(unit, lost=outcome.lost)
@@ -317,10 +372,11 @@ class _Run:
         return path
 
 
-def _record_spent(store: LibraryStore, command: str, models: Models) -> None:
+def _record_spent(store: LibraryStore, command: str, models: Models) -> MeterReport:
     """Keep what all runs of a command spent, repeats included, beside the library."""
     report = models.meter.report()
-    if report.spent.calls:
-        with Journal(store.cache_dir / "spent.jsonl") as spent:
-            earlier = type(report).model_validate(spent.get(command) or {})
-            spent.put(command, (earlier + report).model_dump(mode="json"))
+    with Journal(store.cache_dir / "spent.jsonl") as spent:
+        total = MeterReport.model_validate(spent.get(command) or {}) + report
+        if report.spent.calls:
+            spent.put(command, total.model_dump(mode="json"))
+    return total

@@ -35,6 +35,9 @@ class SynthSettings(Record):
     """File of environment descriptions to begin from instead of tasks."""
     limit: int | None = Field(default=None, ge=1)
     """Tasks (or descriptions) read at most; None: all."""
+    target: int | None = Field(default=None, ge=1)
+    """Environments wanted: tasks are taken in an order drawn by the seed until so many are accepted; None: all tasks
+    in the order of their file."""
     until: Stage = "scenarios"
     """Last stage carried out."""
     language: Literal["keep", "en"] = "keep"
@@ -99,6 +102,8 @@ class SynthSettings(Record):
     def _one_source(self) -> SynthSettings:
         if (self.tasks is None) == (self.descriptions is None):
             raise ValueError("give either tasks or descriptions")
+        if self.target is not None and self.clusters is not None:
+            raise ValueError("a target and clusters exclude each other: clusters need all descriptions beforehand")
         return self
 
     def reaches(self, stage: Stage) -> bool:

@@ -26,6 +26,7 @@ from envscaler.synth.design import design
 from envscaler.synth.finishing import Proved, shortfalls
 from envscaler.synth.programming import program
 from envscaler.synth.repair import assess_and_repair
+from envscaler.synth.replies import added_up
 from envscaler.synth.report import Testing
 from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
@@ -97,6 +98,7 @@ async def carry_out(
         return Made(Unit(env_id=work.before.env_id, reached=making.stage, failed=str(fault)), lost=True)
     except (ReplyError, ProgramError) as fault:
         making.failed = str(fault)
+        making.unanswered = isinstance(fault, ReplyError)
         return Made(making.unit())
 
 
@@ -109,6 +111,7 @@ class _Making:
         before = work.before
         self.stage: Stage = before.reached
         self.failed: str | None = None
+        self.unanswered = False
         self._work = work
         self._models = models
         self._prompts = prompts
@@ -171,6 +174,7 @@ class _Making:
     async def _programmed(self) -> EnvSkeleton:
         work = self._work
         made = await design(work.description, work.seed_tasks, work.language, self._asking)
+        self._done_with("design")
         self.stage = "program"
         programmed = await program(
             made,
@@ -239,6 +243,8 @@ class _Making:
             env_id=before.env_id,
             reached=self.stage,
             failed=self.failed,
+            unanswered=self.unanswered,
+            loads=before.loads or self._asking.loads,
             assessed_by=self._assessed_by,
             testing=self._testing,
             scenarios_tried=self._scenarios_tried,
@@ -253,6 +259,7 @@ class _Making:
             unproved=tuple(self._unproved),
             rejected=self._rejected,
             use=merged(before.use, self._asking.whole_use),
+            replies=added_up([*before.replies, *self._asking.unusable]),
         )
 
 

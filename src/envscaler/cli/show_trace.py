@@ -1,0 +1,74 @@
+"""Shows a trace in a terminal: each question with its reply, and what was wrong with it. Reading is `llm.tracing`'s."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from envscaler.cli.output import Indented, money, text_of
+from envscaler.llm.tracing import Exchange, Fault, read_trace
+from envscaler.messages import AssistantMessage
+
+
+def exchanges_of(path: Path, which: str | None = None) -> Iterator[tuple[int, Exchange, tuple[str, ...]]]:
+    """The exchanges of a trace in its order, each with its place and with what was wrong with the reply.
+
+    Args:
+        which: a role, or a part of what exchanges are about; None: all.
+    """
+    # What is wrong with a reply is found out, and written, after the reply: only those lines are kept in memory.
+    faults: dict[str, tuple[str, ...]] = {}
+    for line in read_trace(path):
+        if isinstance(line, Fault):
+            faults[line.id] = (*faults.get(line.id, ()), f"{line.kind}: {line.fault}")
+    exchanges = (line for line in read_trace(path) if isinstance(line, Exchange))
+    for index, exchange in enumerate(exchanges):
+        if which is None or which == exchange.role or which in (exchange.subject or ""):
+            yield index, exchange, faults.get(exchange.id, ())
+
+
+def show_exchange(index: int, exchange: Exchange, faults: tuple[str, ...], out: Console) -> None:
+    """One exchange as a block."""
+    out.print(Text.assemble((f"#{index} ", "dim"), text_of(exchange.role, "bold cyan"), text_of(_told(exchange))))
+    for message in exchange.messages:
+        out.print(text_of(message.role, "dim"))
+        out.print(Indented(text_of(_text(message) if isinstance(message, AssistantMessage) else message.content), 2))
+    if exchange.tools:
+        out.print(text_of(f"tools: {', '.join(exchange.tools)}", "dim"))
+    if exchange.reply is not None:
+        out.print(text_of(f"reply ({exchange.finish_reason})", "green"))
+        if exchange.reply.reasoning:
+            out.print(Indented(text_of(exchange.reply.reasoning, "dim italic"), 2))
+        out.print(Indented(text_of(_text(exchange.reply)), 2))
+    if exchange.error is not None:
+        out.print(text_of(f"no reply: {exchange.error}", "red"))
+    for fault in faults:
+        out.print(text_of(f"not used: {fault}", "red"))
+    out.print()
+
+
+def _told(exchange: Exchange) -> str:
+    usage = exchange.usage
+    parts = [exchange.subject, exchange.model]
+    if exchange.sample or exchange.attempt:
+        parts.append(f"sample {exchange.sample}, attempt {exchange.attempt + 1}")
+    sampling = exchange.sampling.model_dump(exclude_defaults=True)
+    parts += [f"{name} {value}" for name, value in sampling.items()]
+    if usage.input_tokens or usage.output_tokens:
+        parts.append(f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens")
+    if exchange.cost_usd:
+        parts.append(money(exchange.cost_usd))
+    if exchange.latency_s:
+        parts.append(f"{exchange.latency_s:.1f} s")
+    if exchange.cached:
+        parts.append("from the cache")
+    return "".join(f" · {part}" for part in parts if part)
+
+
+def _text(message: AssistantMessage) -> str:
+    calls = [f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)})" for call in message.tool_calls]
+    return "\n".join(filter(None, [message.content, *calls])) or "(nothing)"
