@@ -23,7 +23,7 @@ from envscaler.synth.assess import Examination, Terms, Trial
 from envscaler.synth.complaint import complaint
 from envscaler.synth.design import rules_for
 from envscaler.synth.judging import CallJudge
-from envscaler.synth.programming import method_doubt
+from envscaler.synth.methods import method_doubt
 from envscaler.synth.regression import made_again
 from envscaler.synth.smoke import smoke
 from envscaler.synth.states import known_of
