@@ -15,6 +15,7 @@ from typing import Self
 
 from envscaler.assessment import Assessment, CaseType, Counts, Judging, Repair, TestCase, Threshold
 from envscaler.engine import bounded_map
+from envscaler.env.meaning import Evaluator
 from envscaler.errors import ReplyError
 from envscaler.messages import ToolCall
 from envscaler.rates import settled
@@ -203,9 +204,10 @@ class Examination:
             counted: they are among those asked for, and end when the verdict is settled.
         """
         program = Program(self.skeleton.source, self.skeleton.class_name)
-        rounds = _Rounds(self.skeleton, self._seed, self._asking, self._terms.judge, self._history)
         count = min(CHAINS, len(turns))
         async with AsyncExitStack() as stack:
+            evaluator = await stack.enter_async_context(self._sandbox.judge())
+            rounds = _Rounds(self.skeleton, self._seed, self._asking, self._terms.judge, evaluator, self._history)
             chains: list[Chain] = []
             for _ in range(count):
                 chains.append(await Chain.open(self._sandbox, program, self.state))
@@ -245,12 +247,13 @@ class _Rounds:
         seed: int,
         asking: Asking,
         judging: Judging,
+        evaluator: Evaluator,
         history: Mapping[tuple[str, CaseType], Sequence[str]],
     ) -> None:
         self._known = dict(known_of(skeleton))
         self._seed = seed
         self._asking = asking
-        self._judge = CallJudge(skeleton, asking, judging)
+        self._judge = CallJudge(skeleton, asking, judging, evaluator)
         self._history = history
 
     async def make(self, turn_and_chain: tuple[Turn, Chain]) -> Trial | str:

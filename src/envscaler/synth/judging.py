@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from envscaler.assessment import CallVerdict, CaseType, Finding, Judging, TestCase
+from envscaler.env.meaning import Evaluator, meaning_of
 from envscaler.env.oracles import ExaminedCall, reports_failure
 from envscaler.messages import ToolCall
 from envscaler.program import method_source
@@ -51,6 +52,9 @@ def _refusal(reason: str) -> JsonValue:
     return {"success": False, "error": reason}
 
 
+_REFUSED = "a wrong call was refused with an error and changed nothing"
+
+
 @dataclass(frozen=True)
 class Settled:
     """What is certain of a call without a model."""
@@ -61,14 +65,22 @@ class Settled:
     """Why it is right for certain; None: it is not, or nobody can tell without a model."""
 
 
-def settled(skeleton: EnvSkeleton, tried: Tried) -> Settled:
+async def settled(skeleton: EnvSkeleton, tried: Tried, evaluator: Evaluator) -> Settled:
     """What oracles settle of a call."""
     examined = tried.examined
-    if examined is not None and examined.findings:
+    if examined is None:
+        return Settled(passed=_REFUSED) if tried.case == "negative" else Settled()
+    if examined.findings:
         return Settled(findings=examined.findings)
-    unchanged = examined is None or not examined.outcome.changed
-    if tried.case == "negative" and unchanged and _is_refusal(tried.result):
-        return Settled(passed="a wrong call was refused with an error and changed nothing")
+    meaning = await meaning_of(
+        evaluator, skeleton, tried.tool, tried.call, examined.outcome, examined.before, examined.after
+    )
+    if meaning.findings:
+        return Settled(findings=meaning.findings)
+    if tried.case == "negative" and not examined.outcome.changed and _is_refusal(tried.result):
+        return Settled(passed=_REFUSED)
+    if meaning.settled:
+        return Settled(passed="it did what the kind of the tool, its parameters and the rules ask of this call")
     return Settled()
 
 
@@ -83,8 +95,13 @@ def _is_refusal(result: JsonValue) -> bool:
 class CallJudge:
     """Judges the calls of one program."""
 
-    def __init__(self, skeleton: EnvSkeleton, asking: Asking, judging: Judging) -> None:
+    def __init__(self, skeleton: EnvSkeleton, asking: Asking, judging: Judging, evaluator: Evaluator) -> None:
+        """
+        Args:
+            evaluator: in what rules are evaluated.
+        """
         self._skeleton = skeleton
+        self._evaluator = evaluator
         self._asking = asking
         self._judging = judging
         self._seed_tasks = known_of(skeleton).seed_tasks
@@ -98,7 +115,7 @@ class CallJudge:
         Raises:
             ReplyError: if the checking agent gives none.
         """
-        known = settled(self._skeleton, tried)
+        known = await settled(self._skeleton, tried, self._evaluator)
         if known.findings:
             reason = "; ".join(finding.detail for finding in known.findings)
             return _case(tried, "fail", reason, "oracle", known.findings)

@@ -205,7 +205,7 @@ class _Repairing:
             changed,
             state=self._examination.state,
             sandbox=self._sandbox,
-            judge=CallJudge(candidate, self._asking, self._terms.judge),
+            judge=CallJudge(candidate, self._asking, self._terms.judge, self._sandbox),
         )
 
     def _of(self, name: str) -> list[Trial]:

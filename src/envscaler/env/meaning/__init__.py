@@ -12,6 +12,6 @@ Source: ours; paper 3.3 asks a model about every call.
 
 from envscaler.env.meaning.call import Meaning, findings_of, meaning_of
 from envscaler.env.meaning.reading import Known
-from envscaler.env.meaning.standing import Standing, standing_of
+from envscaler.env.meaning.standing import Evaluator, Standing, standing_of
 
-__all__ = ["Known", "Meaning", "Standing", "findings_of", "meaning_of", "standing_of"]
+__all__ = ["Evaluator", "Known", "Meaning", "Standing", "findings_of", "meaning_of", "standing_of"]
