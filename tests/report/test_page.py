@@ -9,6 +9,7 @@ from env.lending import scenario, skeleton
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envscaler.assessment import Assessment, Repair, TestCase
 from envscaler.errors import StoreError
 from envscaler.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from envscaler.report.page import library_page, run_page, write_page
@@ -21,7 +22,7 @@ from envscaler.report.views import (
     view_environment,
     view_run,
 )
-from envscaler.skeleton import Attribute, Entity, EnvDescription
+from envscaler.skeleton import Attribute, Entity, EnvDescription, EnvSkeleton
 from envscaler.state import diff
 from envscaler.trajectory import CheckResult, Step, StopReason, Trajectory, Verdict
 
@@ -91,10 +92,39 @@ def episode(played: Trajectory) -> EpisodeView:
     )
 
 
+def assessed(environment: EnvSkeleton) -> Assessment:
+    """Nine calls of ten passed; a tool was repaired, another one given up."""
+    call = ToolCall(name="lend_book", arguments={"book_id": HOSTILE})
+    cases = [
+        TestCase(
+            round=number,
+            call=call,
+            case="negative" if number % 2 else "positive",
+            before="a",
+            after="a",
+            verdict="pass" if number else "fail",
+            reason=HOSTILE,
+            judge="oracle" if number % 2 else "model",
+        )
+        for number in range(10)
+    ]
+    return Assessment(
+        env_id=environment.id,
+        env_digest=environment.digest,
+        rounds=100,
+        made=10,
+        cases=tuple(cases),
+        repairs=(
+            Repair(tool="lend_book", attempts=2, accepted=1, refused=(HOSTILE,), before=tuple(cases[:2])),
+            Repair(tool=HOSTILE, attempts=1, accepted=0, refused=(HOSTILE,), dropped=HOSTILE),
+        ),
+    )
+
+
 def hostile_page() -> str:
     environment = skeleton(description=EnvDescription(summary=HOSTILE, introduction=HOSTILE))
     scenarios = [scenario(environment, task=HOSTILE, initial_state={"books": {"B1": {"title": HOSTILE}}})]
-    view = view_environment(environment, None, scenarios)
+    view = view_environment(environment, assessed(environment), scenarios)
     library = LibraryView(path=f"/somewhere/{HOSTILE}", environments=(view.summary,))
     played = trajectory()
     run = view_run("run-1", "rollouts/run-1", None, [played])
@@ -123,6 +153,17 @@ def test_no_word_of_a_model_becomes_markup_or_script() -> None:
     assert "\x1b" not in page
     assert "{{ 7 * 7 }}" in page
     assert "图书馆" in page
+
+
+def test_the_assessment_is_told_with_intervals_shares_and_repairs() -> None:
+    page = hostile_page()
+    assert "10 test calls: 90% passed" in page
+    assert "59.6% to 98.2%" in page
+    assert "50% by oracles" in page
+    assert "90 rounds saved" in page
+    assert "positive: 4 of 5 passed (37.6% to 96.4%)" in page
+    assert "lend_book was repaired (1 of 2 earlier calls failed, 2 versions)" in page
+    assert "was given up after 1 version" in page
 
 
 def test_links_of_a_page_lead_somewhere() -> None:
