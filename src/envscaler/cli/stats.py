@@ -78,6 +78,8 @@ def _require_map_places(map_file: Path | None, map_data: Path | None) -> None:
     Raises:
         UsageError: if it cannot be.
     """
+    if map_file is None and map_data is None:
+        return
     from envscaler.report.coverage import HEADINGS, MARK
     from envscaler.report.coverage_map import require_drawing
     from envscaler.store import begins_with, require_replaceable

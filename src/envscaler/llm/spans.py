@@ -97,8 +97,11 @@ class OtelTracer:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
 
-        # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win.
-        named = {} if "OTEL_SERVICE_NAME" in os.environ else {"service.name": "envscaler"}
+        # What is given here would win over the variables.
+        is_named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
+            "OTEL_RESOURCE_ATTRIBUTES", ""
+        )
+        named = {} if is_named else {"service.name": "envscaler"}
         self._provider = TracerProvider(resource=Resource.create(named))
         self._provider.add_span_processor(processor)
         self._tracer = self._provider.get_tracer("envscaler")
