@@ -162,14 +162,14 @@ async def test_a_tool_that_raises_is_a_case_for_the_checking_agent(skeleton: Env
             seen.append(inputs)
             return {"reason": "it raised", "verdict": "fail"} if inputs.error else super().judge_call(inputs)
 
-    raises = "def find_member(self, name: str):\n    raise KeyError(name)"
+    raises = "def find_member(self, name: str):\n    raise ValueError(name)"
     assessment = await assessed(changed(skeleton, "find_member", raises), Watching(), opened)
     case = next(case for case in assessment.cases if case.call.name == "find_member")
     assert case.error is not None
-    assert case.error.startswith("KeyError")
+    assert case.error.startswith("ValueError")
     assert case.result is None
     judged = next(inputs for inputs in seen if inputs.tool.name == "find_member")
-    assert "raise KeyError(name)" in judged.source
+    assert "raise ValueError(name)" in judged.source
     assert judged.changes == ()
 
 
