@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from envscaler.assessment import Finding
 from envscaler.messages import ToolCall
-from envscaler.sandbox import Outcome, Session
+from envscaler.sandbox import Outcome, Session, Snapshot
 from envscaler.skeleton import ToolSpec
 from envscaler.state import JsonValue, State, diff, encode
 
@@ -26,6 +26,8 @@ class ExaminedCall:
     findings: tuple[Finding, ...]
     hung: bool
     """Whether it, or its repetition, was ended because it did not come back."""
+    moment: Snapshot | None = None
+    """All that is needed to make it again; None when it was not kept."""
 
     @property
     def error(self) -> str | None:
@@ -58,6 +60,7 @@ async def try_call(session: Session, tool: ToolSpec, call: ToolCall, *, repeat: 
         digest_before=digest_before,
         findings=findings,
         hung=did_not_return(outcome) or (repeated is not None and did_not_return(repeated)),
+        moment=moment,
     )
 
 
