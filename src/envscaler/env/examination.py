@@ -60,8 +60,10 @@ class ToolExamination:
     """The first finding of each oracle."""
     doubts: list[str] = field(default_factory=list)
     """What only a judge can tell, each clause once."""
-    _idle: set[bytes] = field(default_factory=set)
-    _effective: bool = False
+    tried: set[bytes] = field(default_factory=set)
+    """Arguments, all of them given, with which an update succeeded."""
+    effective: bool = False
+    """Whether an update ever changed the state."""
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Take up what was found."""
@@ -139,10 +141,9 @@ class _Trial:
         self._clock = clock
         self._tried = [tool for tool in skeleton.tools if only is None or tool.name in only]
         self._start: Snapshot | None = None
-        self._repeated: list[tuple[Snapshot, _Made]] = []
-        """Calls that succeeded and are to be made again, each with the moment before it."""
-        self._chosen: set[tuple[int, str]] = set()
-        """Rounds and tools of which one is there."""
+        self._last: dict[tuple[int, str], _Made] = {}
+        """The last call of each round and tool that succeeded. What a program counts outside its state has gone up by
+        then."""
         self._round = 0
         self._now: State = {}
         """The state after the last call."""
@@ -150,7 +151,8 @@ class _Trial:
 
     def successes(self) -> list[tuple[Snapshot, ToolCall]]:
         """Some calls of each tool that succeeded, with the moment before each."""
-        return [(moment, made.examined.call) for moment, made in self._repeated]
+        made = [one.examined for one in self._last.values()]
+        return [(one.moment, one.call) for one in made if one.moment is not None]
 
     @property
     def found(self) -> bool:
@@ -173,6 +175,8 @@ class _Trial:
                 await self._repeat(session, judge, tool, worked)
                 if any(tool.name in rule.tools and is_evaluated(rule) for rule in self._skeleton.rules):
                     await self._press(session, judge, tool, worked)
+            if worked is not None and tool.effect == "query":
+                await self._call(session, judge, tool, worked)
             await self._others(session, judge, tool, worked)
 
     async def _walk(self, session: Session) -> None:
@@ -256,8 +260,6 @@ class _Trial:
                     yield {name: value}
 
     async def _call(self, session: Session, judge: Judge, tool: ToolSpec, call: ToolCall) -> ExaminedCall:
-        wanted = (self._round, tool.name) not in self._chosen
-        moment = await session.snapshot() if wanted else None
         examined = await try_call(session, tool, call, repeat=False)
 
         meaning = await meaning_of(
@@ -274,13 +276,11 @@ class _Trial:
         if _succeeded(examined):
             seen.succeeded += 1
             if tool.effect == "update":
-                seen._effective = seen._effective or examined.outcome.changed
+                seen.effective = seen.effective or examined.outcome.changed
                 if all(call.arguments.get(name) is not None for name in properties_of(tool)):
                     # What is left out may ask for what is there already.
-                    seen._idle.add(encode(call.arguments))
-            if moment is not None:
-                self._chosen.add((self._round, tool.name))
-                self._repeated.append((moment, _Made(tool, examined)))
+                    seen.tried.add(encode(call.arguments))
+            self._last[self._round, tool.name] = _Made(tool, examined)
         return examined
 
     async def again(self, session: Session) -> None:
@@ -289,9 +289,11 @@ class _Trial:
         Each alone: in the same order, what a program counts outside its state would count the same.
         """
         fresh = True
-        for moment, one in self._repeated:
+        for one in self._last.values():
             first = one.examined
-            await session.restore(moment, fresh=fresh)
+            if first.moment is None:
+                continue
+            await session.restore(first.moment, fresh=fresh)
             fresh = False
             repeated = await session.call(first.call.name, first.call.arguments)
             found = examine(one.tool, first.outcome, digest_before=first.digest_before, repeated=repeated)
@@ -301,8 +303,8 @@ class _Trial:
         """Say what only all calls of a tool together tell."""
         for tool in self._skeleton.tools:
             seen = self.seen[tool.name]
-            if tool.effects and not seen._effective and len(seen._idle) >= _IDLE:
-                detail = f"{tool.name} succeeded with {len(seen._idle)} different arguments and never changed anything"
+            if tool.effects and not seen.effective and len(seen.tried) >= _IDLE:
+                detail = f"{tool.name} succeeded with {len(seen.tried)} different arguments and never changed anything"
                 seen.add([Finding(oracle="success_without_effect", detail=detail)])
 
 

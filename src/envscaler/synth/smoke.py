@@ -1,6 +1,7 @@
 """Calls every tool of a new program a few times and says which do not keep the contract of a tool.
 
-Whether a result is right is the assessment's business; here a tool must only answer as tools answer.
+A tool must answer as tools answer, and do what its kind and its parameters make certain; whatever else makes a result
+right is the assessment's business.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from envscaler.env.meaning import Known, findings_of
 from envscaler.env.oracles import ExaminedCall, try_call
 from envscaler.messages import ToolCall
 from envscaler.probe import valid_arguments, wrong_arguments
@@ -41,6 +43,8 @@ async def smoke(
         ProgramError: if the program cannot be loaded.
     """
 
+    known = Known(entities)
+
     async def try_tool(tool: ToolSpec) -> SmokeFault | None:
         rng = random.Random(derived_seed(seed, "smoke", tool.name))
         valid = [valid_arguments(tool, state, entities, rng) for _ in range(_CALLS)]
@@ -52,7 +56,7 @@ async def smoke(
                 if refusal(tool, call) is not None:
                     continue
                 examined = await try_call(session, tool, call, repeat=False)
-                fault = _fault(examined)
+                fault = _fault(examined, tool, known)
                 if fault is None:
                     continue
                 grave = is_valid or examined.outcome.fault is None or bool(examined.findings)
@@ -67,12 +71,16 @@ async def smoke(
     return tuple(fault for fault in faults if fault is not None)
 
 
-def _fault(examined: ExaminedCall) -> str | None:
+def _fault(examined: ExaminedCall, tool: ToolSpec, known: Known) -> str | None:
     if examined.findings:
         return "; ".join(finding.detail for finding in examined.findings)
     if examined.error is not None:
         return f"raised {examined.error}"
-    return contract_fault(examined.outcome.result)
+    fault = contract_fault(examined.outcome.result)
+    if fault is not None:
+        return fault
+    meaning = findings_of(known, tool, examined.call, examined.outcome, examined.before, examined.after)
+    return "; ".join(finding.detail for finding in meaning.findings) or None
 
 
 def contract_fault(result: JsonValue) -> str | None:

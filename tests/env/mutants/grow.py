@@ -1,8 +1,8 @@
-"""`mutants`: draws mutants of every kind over all programs, and keeps those that differ from the original."""
+"""`mutants`: draws mutants of a kind over all programs; `differs`: whether one behaves otherwise than the original."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -34,34 +34,27 @@ class Mutant:
     sound: Sound
     tool: str
 
+    @property
+    def place(self) -> str:
+        """Program and tool."""
+        return f"{self.skeleton.id}/{self.tool}"
 
-async def mutants(
-    sound: Sequence[Sound], per_kind: int, sandbox: Sandbox, *, kinds: Sequence[str] = (), seed: int = 0
-) -> AsyncIterator[Mutant]:
-    """Mutants of each kind, spread over the programs."""
-    every: dict[str, Mutation] = {**STRUCTURAL, **SEMANTIC}
-    trails: dict[tuple[str, str], list[tuple[ToolCall, Outcome]]] = {}
-    for kind, mutation in every.items():
-        if kinds and kind not in kinds:
-            continue
-        made = 0
-        queues = [
-            # What nothing machine-readable says is planted too, to see that it is not taken for right.
-            _candidates(kind, mutation, one, seed, readable_first=number % 3 != 2)
-            for number, one in enumerate(sound)
-        ]
-        while made < per_kind and queues:
-            for queue in list(queues):
-                mutant = None
-                for candidate in queue if made < per_kind else ():
-                    if kind in _UNSEEN or await _differs(candidate, trails, sandbox):
-                        mutant = candidate
-                        break
-                if mutant is None:
-                    queues.remove(queue)
-                else:
-                    made += 1
-                    yield mutant
+
+def mutants(kind: str, sound: Sequence[Sound], *, seed: int = 0) -> Iterator[Mutant]:
+    """Mutants of a kind, one of each program in turn, until there are no more; some may behave as the original."""
+    mutation: Mutation = {**STRUCTURAL, **SEMANTIC}[kind]
+    queues = [
+        # What nothing machine-readable says is planted too, to see that it is not taken for right.
+        _candidates(kind, mutation, one, seed, readable_first=number % 3 != 2)
+        for number, one in enumerate(sound)
+    ]
+    while queues:
+        for queue in list(queues):
+            mutant = next(queue, None)
+            if mutant is None:
+                queues.remove(queue)
+            else:
+                yield mutant
 
 
 def _candidates(kind: str, mutation: Mutation, sound: Sound, seed: int, *, readable_first: bool) -> Iterator[Mutant]:
@@ -81,17 +74,15 @@ def _candidates(kind: str, mutation: Mutation, sound: Sound, seed: int, *, reada
     yield from rng.sample(later, len(later))
 
 
-async def _differs(
-    mutant: Mutant, trails: dict[tuple[str, str], list[tuple[ToolCall, Outcome]]], sandbox: Sandbox
-) -> bool:
+async def differs(mutant: Mutant, sandbox: Sandbox) -> bool:
     """Whether the mutant answers one of many calls otherwise than the original, or leaves another state."""
-    key = (mutant.sound.skeleton.id, mutant.tool)
-    if key not in trails:
-        trails[key] = await _trail(mutant.sound, mutant.tool, sandbox)
+    if mutant.kind in _UNSEEN:
+        return True
     program = Program(mutant.skeleton.source, mutant.skeleton.class_name)
     states_count = mutant.kind != "stale index"  # whose index is part of its state
+    trail = await _trail(mutant.sound, mutant.tool, sandbox)
     async with sandbox.trial(program, mutant.sound.state, clock=mutant.sound.clock) as session:
-        for call, expected in trails[key]:
+        for call, expected in trail:
             outcome = await session.call(call.name, call.arguments)
             if encode(outcome.result) != encode(expected.result) or outcome.fault != expected.fault:
                 return True

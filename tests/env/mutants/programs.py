@@ -23,9 +23,9 @@ TASKS = (
     "Approve the building permit application of Mr Lee.",
     "Move the file report.txt to the folder archive and delete old files.",
     "Reserve a table for four at the restaurant tonight.",
-    "Enrol the student in the course on algebra at the university.",
+    "Cancel the gym membership of Ann.",
     "Book an appointment for the patient at the clinic.",
-    "Invite the candidate to an interview for the opening in recruiting.",
+    "Schedule an interview with the candidate for the job opening.",
 )
 """One task for each program."""
 _SEED = 4

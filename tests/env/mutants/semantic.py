@@ -86,7 +86,21 @@ def swapped_arguments(place: Place) -> Iterator[tuple[EnvSkeleton, bool]]:
         for one, other in itertools.pairwise(required):
             method = place.method()
             method.body[1:1] = statements(f"{one}, {other} = {other}, {one}")
-            yield place.changed(method), True
+            yield place.changed(method), _both_kept(place, one, other)
+
+
+def _both_kept(place: Place, one: str, other: str) -> bool:
+    """Whether both parameters are attributes of the record that the tool makes, and either may stand in the other."""
+    made = {effect.entity for effect in place.tool.effects or () if effect.kind == "create"}
+    for entity in place.skeleton.entities:
+        kept = {attribute.name: attribute for attribute in entity.attributes}
+        if entity.name in made and one in kept and other in kept:
+            return (kept[one].references, kept[one].enum, kept[one].type) == (
+                kept[other].references,
+                kept[other].enum,
+                kept[other].type,
+            )
+    return False
 
 
 def _from_argument(place: Place, value: ast.expr) -> bool:
@@ -119,8 +133,9 @@ def stale_index(place: Place) -> Iterator[tuple[EnvSkeleton, bool]]:
         container = entity.container
         if container is None or f"self.{container}" not in ast.unparse(place.method()):
             continue
-        readable = _listed(place) is not None or (place.tool.name.startswith("get_") and len(place.parameters) == 1)
-        readable = readable and entity.key in (*place.parameters, *[attribute.name for attribute in entity.attributes])
+        # What else a query works out from the records has no name that tells it.
+        gets = place.tool.name == f"get_{str(entity.key).removesuffix('_id')}"
+        readable = _listed(place) is entity or gets
         index = f"{container}_index"
         kept = f"{{key: row for key, row in self.{container}.items() if key in self.{index}}}"
         copies = f"self.{index}"

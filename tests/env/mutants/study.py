@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,7 +11,7 @@ from envscaler.env.examination import examine_tools
 from envscaler.sandbox import Sandbox
 from envscaler.skeleton import EnvSkeleton
 
-from .grow import Mutant
+from .grow import Mutant, differs, mutants
 from .programs import Sound
 from .structural import STRUCTURAL
 
@@ -66,22 +66,20 @@ class Study:
             lines.append(f"| {kind} | {total} | {found} | {read} | {told[True, 'found']} | {judged} | {passed} |")
         return "\n".join(lines)
 
-    async def add(self, mutant: Mutant, sandbox: Sandbox) -> Verdict:
-        """Examine a mutant; only the mutant is shown to what examines it."""
-        seen = await examine_tools(
-            mutant.skeleton,
-            mutant.sound.state,
-            sandbox,
-            only={mutant.tool, *_writers(mutant.skeleton, mutant.tool)},
-            rounds=3,
-            clock=mutant.sound.clock,
-            stop_early=True,
-        )
-        verdict: Verdict = "judge" if seen[mutant.tool].needs_judge else "passed"
-        if any(one.findings for one in seen.values()):
-            verdict = "found"
-        self.verdicts[mutant.kind, mutant.readable or mutant.kind in STRUCTURAL, verdict] += 1
-        return verdict
+    async def add(
+        self, kind: str, sound: Sequence[Sound], count: int, sandbox: Sandbox, told: Callable[[str], None] = print
+    ) -> None:
+        """Examine `count` mutants of a kind; one in which nothing is found counts if it differs from the original."""
+        counted = 0
+        for mutant in mutants(kind, sound):
+            if counted == count:
+                break
+            verdict = await examined(mutant, sandbox)
+            if verdict == "found" or await differs(mutant, sandbox):
+                counted += 1
+                readable = mutant.readable or kind in STRUCTURAL
+                self.verdicts[kind, readable, verdict] += 1
+                told(f"{verdict:6} {kind}, {'readable' if readable else 'not readable'}: {mutant.place}")
 
     async def add_sound(self, sound: Sound, sandbox: Sandbox, *, only: Sequence[str] | None = None) -> None:
         """Examine a sound program."""
@@ -89,6 +87,22 @@ class Study:
         for name, one in seen.items():
             self.tools += one.calls > 0
             self.alarms += [f"{sound.skeleton.id}/{name}: {found.detail}" for found in one.findings.values()]
+
+
+async def examined(mutant: Mutant, sandbox: Sandbox) -> Verdict:
+    """What becomes of a mutant; what examines it is shown nothing but the mutant."""
+    seen = await examine_tools(
+        mutant.skeleton,
+        mutant.sound.state,
+        sandbox,
+        only={mutant.tool, *_writers(mutant.skeleton, mutant.tool)},
+        rounds=3,
+        clock=mutant.sound.clock,
+        stop_early=True,
+    )
+    if any(one.findings for one in seen.values()):
+        return "found"
+    return "judge" if seen[mutant.tool].needs_judge else "passed"
 
 
 def _writers(skeleton: EnvSkeleton, name: str) -> list[str]:

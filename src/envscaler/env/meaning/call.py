@@ -141,6 +141,9 @@ def _examine_success(
     if unknown and (tool.effect == "update" or read.kind == "get"):
         _examine_unknown(said, read, unknown)
     if misfit(tool, call.arguments):
+        # An environment refuses them before they reach the program, so of a query nothing is to be said.
+        if tool.effect == "query":
+            return
         said.doubts_whether("whether arguments that the schema refuses may succeed")
     if read.kind == "get":
         examine_get(said, read, call.arguments, result, before)
@@ -180,14 +183,21 @@ def _examine_state(said: Said, known: Known, before: State, after: State) -> Non
     if before == after:
         return
     faults = state_faults(after, known.entities)
-    if not faults:
-        return
-    earlier = set(state_faults(before, known.entities))
+    earlier = state_faults(before, known.entities) if faults else ()
     new = [fault for fault in faults if fault not in earlier]
-    if new and not earlier:
-        said.finds("state_broken", f"left a state that its entities do not describe: {new[0]}")
+    # Where a state was not all that the entities say before, one fault more in the same part of it tells little.
+    spoiled = {_part(fault) for fault in earlier}
+    certain = [fault for fault in new if _part(fault) not in spoiled]
+    if certain:
+        said.finds("state_broken", f"left a state that its entities do not describe: {certain[0]}")
     elif new:
         said.doubts_whether(f"whether the state may have this: {new[0]}")
+
+
+def _part(fault: str) -> str:
+    """The container that a fault of a state lies in; empty for what stands beside the containers."""
+    place = fault.partition(":")[0].split("/")
+    return place[1] if len(place) > 2 else ""
 
 
 def _examine_rules(said: Said, known: Known, tool: ToolSpec, standing: Standing | None) -> None:

@@ -137,7 +137,9 @@ def _examine_missing(
         left_out = {}
     missing = [key for key, how in left_out.items() if how == "exactly"]
     perhaps = [key for key, how in left_out.items() if how == "perhaps"]
-    certain = read.whole and not filters.unclear
+    if filters.blank and not keys:
+        return
+    certain = read.whole and not filters.unclear and not (filters.blank and missing)
     if missing and certain and not filters.bounded and not _set_apart(entity, missing, keys, rows):
         said.finds("list_incomplete", f"left out {listed(missing)}, which fit what was asked for")
     elif missing or (perhaps and not filters.unclear):
@@ -170,6 +172,8 @@ class _Filters:
         self.limit: int | None = None
         self.unclear = False
         """Whether there is an argument of which it cannot be told what it asks for."""
+        self.blank = False
+        """Whether an argument is empty, which may ask for nothing or restrict nothing."""
         self.bounded = False
         """Whether an argument may be a bound, of which it cannot be told whether it belongs to what is asked for."""
         for name, value in arguments.items():
@@ -187,7 +191,9 @@ class _Filters:
         elif bound is not None and attribute is None:
             self.bounded = True
             self._asked.append((name, value, _bounding(*bound, value)))
-        elif attribute is None or value is False or value in ("", [], "all", "any", "*"):
+        elif attribute is not None and (value in ("", []) or (isinstance(value, str) and not value.strip())):
+            self.blank = True
+        elif attribute is None or value is False or value in ("all", "any", "*"):
             self.unclear = True
         else:
             self.bounded = self.bounded or (ordered(value) and attribute.references is None)
