@@ -34,10 +34,8 @@ def complaint(failing: Sequence[Trial], refused: Sequence[str]) -> str:
 def _telling(failing: Sequence[Trial]) -> list[Trial]:
     """Those that tell most: first one of each reason, calls meant to succeed before wrong ones."""
     ordered = sorted(failing, key=lambda trial: trial.case.case != "positive")
-    first = {trial.case.reason: trial for trial in reversed(ordered)}
-    told = [trial for trial in ordered if first[trial.case.reason] is trial]
-    told += [trial for trial in ordered if trial not in told]
-    return told[:_CALLS]
+    first = {trial.case.reason: trial.case.round for trial in reversed(ordered)}
+    return sorted(ordered, key=lambda trial: first[trial.case.reason] != trial.case.round)[:_CALLS]
 
 
 def _told(trial: Trial) -> Iterator[str]:
