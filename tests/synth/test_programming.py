@@ -18,7 +18,7 @@ from envscaler.skeleton import EnvDescription
 from envscaler.synth.asking import Asking
 from envscaler.synth.design import design
 from envscaler.synth.methods import method_doubt
-from envscaler.synth.programming import Programmed, interface, program
+from envscaler.synth.programming import ONE_AT_A_TIME, Programmed, interface, program
 from envscaler.synth.smoke import contract_fault
 
 Opened = Callable[[LendingModel], Models]
@@ -172,6 +172,21 @@ async def test_a_class_that_forgets_part_of_the_state_goes_back(opened: Opened) 
 
 
 @pytest.mark.anyio
+async def test_a_class_that_is_never_written_is_made_by_code(opened: Opened) -> None:
+    class Classless(LendingModel):
+        def write_class(self, inputs: t.WriteClassInputs) -> Any:
+            return "### Analysis\nA desk with things and members."
+
+    model = Classless()
+    made = await programmed(model, opened)
+    assert model.asked["write_class"] == 3
+    assert made.class_name == "BicycleLendingDesk"
+    assert [tool.name for tool in made.tools] == list(METHODS)
+    (told,) = made.dropped
+    assert told.startswith("class: made by code, because write_class: it holds no Python code")
+
+
+@pytest.mark.anyio
 async def test_a_state_that_breaks_references_or_rules_goes_back(opened: Opened) -> None:
     class Careless(LendingModel):
         def write_state(self, inputs: t.WriteStateInputs) -> Any:
@@ -281,7 +296,7 @@ async def test_methods_are_asked_for_several_a_call_queries_first(opened: Opened
     assert [tool.name for tool in made.tools] == list(METHODS)
     assert model.batches == [["find_things", "find_member", "lend_thing", "add_thing"]]
     assert model.asked["write_method"] == 0
-    assert made.strained is None
+    assert made.dropped == ()
 
 
 @pytest.mark.anyio
@@ -297,7 +312,7 @@ async def test_only_what_a_reply_lacks_is_asked_for_again(opened: Opened) -> Non
     assert [tool.name for tool in made.tools] == list(METHODS)
     assert len(model.batches) == 1  # one alone is asked for as one
     assert model.asked["write_method"] == 1
-    assert made.strained is None
+    assert made.dropped == ()
 
 
 @pytest.mark.anyio
@@ -327,7 +342,7 @@ async def test_a_model_that_is_not_up_to_several_is_asked_for_one_at_a_time(repl
     assert [tool.name for tool in made.tools] == list(METHODS)
     assert len(model.batches) == 1
     assert model.asked["write_method"] == 4
-    assert "fewer than half" in (made.strained or "")
+    assert made.dropped == (ONE_AT_A_TIME,)
 
 
 LEND = METHODS["lend_thing"]

@@ -152,7 +152,7 @@ class _Trial:
     def successes(self) -> list[tuple[Snapshot, ToolCall]]:
         """Some calls of each tool that succeeded, with the moment before each."""
         made = [one.examined for one in self._last.values()]
-        return [(one.moment, one.call) for one in made if one.moment is not None]
+        return [(one.moment, one.call) for one in made]
 
     @property
     def found(self) -> bool:

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from envscaler.errors import ProgramError
+from envscaler.errors import ProgramError, ReplyError
 from envscaler.program import FaultKind, analyze, assemble, class_name_of, tool_schemas
+from envscaler.program.made_class import made_class
 from envscaler.record import JsonSchema
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
@@ -29,6 +30,7 @@ from envscaler.synth.settings import METHODS_PER_CALL
 from envscaler.synth.smoke import smoke
 from envscaler.synth.states import write_state
 
+ONE_AT_A_TIME = "methods: asked for one at a time, because of several at once fewer than half could be used"
 _NO_METHOD = "it is no public method that can be called on an instance"
 _LIGHT: frozenset[FaultKind] = frozenset({"signature", "import", "undeclared_tool"})
 """Kinds of static faults that do not cost a tool: the interface follows the signature whatever was planned, an import
@@ -44,9 +46,7 @@ class Programmed:
     tools: tuple[ToolSpec, ...]
     rules: tuple[Rule, ...]
     dropped: tuple[str, ...]
-    """Tools, refusals and predicates that were given up, with the reason."""
-    strained: str | None = None
-    """Why asking for several methods at once was too much for the model; None: it was not."""
+    """What was given up, with the reason: tools, refusals, predicates, a class by the model, several methods a call."""
 
 
 async def program(
@@ -58,7 +58,7 @@ async def program(
         methods_per_call: methods asked for at once; 1: each in a call of its own, as in the paper.
 
     Raises:
-        ReplyError: if the class or a test state stays unusable.
+        ReplyError: if a test state stays unusable, or the class, and none can be made of the entities.
         ProgramError: if no query or no update tool is left.
     """
     return await _Programming(design, seed, asking, sandbox, methods_per_call).run()
@@ -96,11 +96,11 @@ class _Programming:
         self._broken: tuple[str, ...] = ()
         self._last: _Assembled | None = None
         self._salvaged: list[Salvaged] = []
+        self._class_told: tuple[str, ...] = ()
 
     async def run(self) -> Programmed:
-        reply = await self._asking(roles.WRITE_CLASS, self._known, doubt=self._class_doubt)
-        self._class_source = reply.source
-        self._class_name = class_name_of(reply.source)
+        self._class_source = await self._written_class()
+        self._class_name = class_name_of(self._class_source)
         self._writer = MethodWriter(
             self._known,
             class_source=self._class_source,
@@ -120,13 +120,12 @@ class _Programming:
             tools=tools,
             rules=tuple(self._as_it_came(rule, broken_predicates) for rule in rules),
             dropped=(
+                *self._class_told,
+                *(() if self._writer.is_up_to_several else (ONE_AT_A_TIME,)),
                 *(one.told for one in self._salvaged if one.tool in self._methods),
                 *(f"tool {name}: {self._dropped[name]}" for name in self._names() if name in self._dropped),
                 *(f"predicate {text!r}: no written state satisfied it" for text in broken_predicates),
             ),
-            strained=None
-            if self._writer.is_up_to_several
-            else f"of {self._methods_per_call} methods asked for at once, fewer than half could be used",
         )
 
     def _as_it_came(self, rule: Rule, broken_predicates: tuple[str, ...]) -> Rule:
@@ -151,6 +150,19 @@ class _Programming:
         for name, why in reasons.items():
             if name not in self._methods:
                 self._drop(name, why)
+
+    async def _written_class(self) -> str:
+        """The state class as the model writes it; where it cannot, as code makes it from the entities."""
+        try:
+            reply = await self._asking(roles.WRITE_CLASS, self._known, doubt=self._class_doubt)
+        except ReplyError as fault:
+            bare = _bare_state(self._design.entities)
+            source = made_class(self._design.description.summary, self._design.entities, self._design.rules, bare)
+            if await self._class_doubt(t.CodeReply(source=source)) is not None:
+                raise
+            self._class_told = (f"class: made by code, because {' '.join(str(fault).split())[:300]}",)
+            return source
+        return reply.source
 
     async def _class_doubt(self, reply: t.CodeReply) -> str | None:
         bare = _bare_state(self._design.entities)
