@@ -151,8 +151,7 @@ class _Trial:
 
     def successes(self) -> list[tuple[Snapshot, ToolCall]]:
         """Some calls of each tool that succeeded, with the moment before each."""
-        made = [one.examined for one in self._last.values()]
-        return [(one.moment, one.call) for one in made]
+        return [(one.examined.moment, one.examined.call) for one in self._last.values()]
 
     @property
     def found(self) -> bool:
@@ -291,8 +290,6 @@ class _Trial:
         fresh = True
         for one in self._last.values():
             first = one.examined
-            if first.moment is None:
-                continue
             await session.restore(first.moment, fresh=fresh)
             fresh = False
             repeated = await session.call(first.call.name, first.call.arguments)
