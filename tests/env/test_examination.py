@@ -46,7 +46,8 @@ async def test_nothing_is_found_of_a_sound_program_and_its_queries_need_no_judge
             "nondeterminism",
             [
                 ("import copy", "import copy\n\nSEEN = []"),
-                (LISTED, f"SEEN.append(0)\n        {LISTED}[len(SEEN) > 1 :]"),
+                (LISTED, f"{LISTED}\n        SEEN.append(0)"),
+                ('"data": [dict(booking)', '"seen": len(SEEN), "data": [dict(booking)'),
             ],
             "nondeterministic",
         ),

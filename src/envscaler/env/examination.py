@@ -62,6 +62,8 @@ class ToolExamination:
     """What only a judge can tell, each clause once."""
     tried: set[bytes] = field(default_factory=set)
     """Arguments, all of them given, with which an update succeeded."""
+    given: set[str] = field(default_factory=set)
+    """Parameters that were given, not null, in a call that succeeded."""
     effective: bool = False
     """Whether an update ever changed the state."""
 
@@ -204,6 +206,8 @@ class _Trial:
         entities, rng = self._skeleton.entities, self._rng
         tried: list[dict[str, JsonValue]] = [{}] if tool.effect == "query" and properties_of(tool) else []
         state = self._now
+        if tool.effect == "query" and not tool.parameters.get("required"):
+            tried += [{name: value} for name in properties_of(tool) if (value := self._drawn(tool, name)) is not None]
         for _ in range(_ANY if tool.effect == "update" and properties_of(tool) else 0):
             tried.append(valid_arguments(tool, state, entities, rng))
         for number in range(_WRONG):
@@ -212,6 +216,11 @@ class _Trial:
         for arguments in tried:
             if _accepted(tool, arguments):
                 await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=arguments))
+
+    def _drawn(self, tool: ToolSpec, name: str) -> JsonValue:
+        """A value for one parameter; None where it was left out each time."""
+        drawn = (valid_arguments(tool, self._now, self._skeleton.entities, self._rng).get(name) for _ in range(_TRIES))
+        return next((value for value in drawn if value is not None), None)
 
     async def _repeat(self, session: Session, judge: Judge, tool: ToolSpec, call: ToolCall) -> None:
         for _ in range(_REPEATS):
@@ -274,6 +283,7 @@ class _Trial:
         seen.doubts += [doubt for doubt in meaning.doubts if doubt not in seen.doubts]
         if _succeeded(examined):
             seen.succeeded += 1
+            seen.given |= {name for name, value in call.arguments.items() if value is not None}
             if tool.effect == "update":
                 seen.effective = seen.effective or examined.outcome.changed
                 if all(call.arguments.get(name) is not None for name in properties_of(tool)):
@@ -300,6 +310,9 @@ class _Trial:
         """Say what only all calls of a tool together tell."""
         for tool in self._skeleton.tools:
             seen = self.seen[tool.name]
+            untried = [name for name in properties_of(tool) if name not in seen.given]
+            if untried:
+                seen.doubts.append(f"whether it heeds {', '.join(untried)}, with which it was not seen to succeed")
             if tool.effects and not seen.effective and len(seen.tried) >= _IDLE:
                 detail = f"{tool.name} succeeded with {len(seen.tried)} different arguments and never changed anything"
                 seen.add([Finding(oracle="success_without_effect", detail=detail)])

@@ -57,8 +57,8 @@ class Study:
             "|---|--:|--:|--:|--:|--:|--:|",
         ]
         for kind in dict.fromkeys(key[0] for key in self.verdicts):
-            both = [(readable, verdict) for readable in (True, False) for verdict in ("found", "judge", "passed")]
-            told = {key: self.verdicts[kind, key[0], key[1]] for key in both}  # type: ignore[index]
+            verdicts: tuple[Verdict, ...] = ("found", "judge", "passed")
+            told = {(one, other): self.verdicts[kind, one, other] for one in (True, False) for other in verdicts}
             total, read = sum(told.values()), sum(count for key, count in told.items() if key[0])
             found = told[True, "found"] + told[False, "found"]
             judged = told[True, "judge"] + told[False, "judge"]

@@ -99,7 +99,10 @@ async def meaning_of(
 def _examine_fault(said: Said, tool: ToolSpec, call: ToolCall, outcome: Outcome) -> None:
     fault = outcome.fault
     assert fault is not None  # the caller looked
-    if fault.kind == "raised" and fault.type in _SLIPS and not misfit(tool, call.arguments):
+    if fault.kind == "raised" and misfit(tool, call.arguments):
+        # An environment refuses such arguments before they reach the program, and what was done is taken back.
+        return
+    if fault.kind == "raised" and fault.type in _SLIPS:
         said.finds("raised", f"raised {fault} for arguments that its schema allows")
     else:
         said.doubts_whether(f"whether it may end with {fault.type}")
