@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from envscaler.sandbox import BlockingSandbox
-from perf import authoring, episodes, judging, memory, rollouts, steps, synthesis
+from perf import authoring, economy, episodes, judging, memory, rollouts, steps, synthesis
 from perf.machine import Machine
 from perf.targets import Target, table_of
 
@@ -28,6 +28,7 @@ class Topic(StrEnum):
     MEMORY = "memory"
     CHECKS = "checks"
     AUTHORING = "authoring"
+    ECONOMY = "economy"
     SYNTH = "synth"
     ROLLOUTS = "rollouts"
 
@@ -39,6 +40,7 @@ REPORTS: dict[Topic, Callable[[Console], list[Target]]] = {
     Topic.MEMORY: memory.report,
     Topic.CHECKS: judging.report,
     Topic.AUTHORING: authoring.report,
+    Topic.ECONOMY: economy.report,
     Topic.SYNTH: synthesis.report,
     Topic.ROLLOUTS: rollouts.report,
 }

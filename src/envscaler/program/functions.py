@@ -134,14 +134,16 @@ class Functions:
                 continue
             lines = part.split("\n")
             for node in tree.body:
-                for part_node in (node, *self._methods_in(node)):
-                    first = min([part_node.lineno, *(one.lineno for one in getattr(part_node, "decorator_list", []))])
-                    source = textwrap.dedent("\n".join(lines[first - 1 : part_node.end_lineno]))
+                for defined in (node, *self._methods_in(node)):
+                    first = min([defined.lineno, *(one.lineno for one in getattr(defined, "decorator_list", []))])
+                    source = "\n".join(lines[first - 1 : defined.end_lineno])
+                    if defined is not node:
+                        source = textwrap.dedent(source)
                     try:
                         names = _names(source)
                     except _UNREADABLE:
                         continue  # such as `return` outside a function
-                    yield _Statement((number, index), part_node, source, *names)
+                    yield _Statement((number, index), defined, source, *names)
                     index += 1
 
     def _methods_in(self, node: ast.stmt) -> list[ast.stmt]:
