@@ -66,6 +66,11 @@ def test_what_is_visible_holds_no_control_character(text: str) -> None:
     assert not any((ord(char) < 32 and char not in "\n\t") or 127 <= ord(char) < 160 for char in visible(text))
 
 
+def test_what_turns_the_order_of_a_line_around_is_written_out() -> None:
+    assert visible("paid\u202e001\u2069\u2028x\ty\n") == "paid\\u202e001\\u2069\\u2028x\ty\n"
+    assert visible("שלום 书 👩\u200d💻") == "שלום 书 👩\u200d💻"
+
+
 @given(st.text(), st.integers(1, 50))
 def test_what_is_shortened_fits_a_line(text: str, limit: int) -> None:
     short = shortened(text, limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from envscaler.state import JsonValue
 
 _COMPACT = 300
 _LINE = 110
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Control characters but tabs and ends of lines, and those that begin lines or turn the order of a line around."""
 
 
 def compact(value: JsonValue, limit: int = _COMPACT) -> str:
@@ -112,11 +115,14 @@ def repair_text(repair: Repair) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with control characters written out, so that no tool's words can drive a terminal."""
-    return "".join(
-        char if char in "\n\t" or not (ord(char) < 32 or 127 <= ord(char) < 160) else f"\\x{ord(char):02x}"
-        for char in text
-    )
+    """The text with control characters written out, so that no tool's words can drive a terminal or turn the order of
+    what is read around."""
+
+    def written_out(found: re.Match[str]) -> str:
+        code = ord(found[0])
+        return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+    return _CONTROL.sub(written_out, text)
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
