@@ -122,7 +122,7 @@ def replies(task_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Mappin
     async def run() -> None:
         library = tmp_path_factory.mktemp("recorded") / "L"
         settings = SynthSettings(
-            tasks=task_file, library=library, rounds=ROUNDS, scenarios=SCENARIOS, checks_per_call=1
+            tasks=task_file, library=library, rounds=ROUNDS, scenarios=SCENARIOS, checks_per_call=1, methods_per_call=1
         )
         async with open_models(ModelSettings(), offline=recorder) as models:
             await run_synth(settings, models, Prompts())
@@ -173,7 +173,7 @@ def synth(cli: Command, task_file: Path, tmp_path: Path) -> Run:
         flags = ("--model", "test-model", "--base-url", server.base_url)
         # The server knows no agent: it answers with what the offline model said, which plays no tasks.
         # What is asked for again after a reply to several questions depends on what it held; one alone is the same.
-        more_numbers = ("--solver-runs", 0, "--checks-per-call", 1)
+        more_numbers = ("--solver-runs", 0, "--checks-per-call", 1, "--methods-per-call", 1)
         numbers = ("--rounds", ROUNDS, "--scenarios", SCENARIOS, *more_numbers)
         return cli("synth", task_file, "--library", library, *flags, *numbers, *more, "--json")
 
@@ -266,7 +266,7 @@ def test_what_no_reply_can_be_used_for_is_lost_alone_and_counted(
 
     def refuses(body: Body) -> str:
         system, user = body["messages"][:2]
-        if not system["content"].startswith("You write one method") or "expense claim" not in user["content"]:
+        if not system["content"].startswith("You write methods") or "expense claim" not in user["content"]:
             return answer(body)
         refused.append(body)
         return REFUSAL

@@ -208,7 +208,10 @@ async def test_calls_that_oracles_settle_do_not_reach_the_checking_agent(skeleto
     assert {inputs.case for inputs in seen} == {"positive"}
     by_oracle = [case for case in assessment.cases if case.judge == "oracle"]
     assert {case.verdict for case in by_oracle} == {"pass"}
-    assert {case.case for case in by_oracle} == {"negative"}
+    assert {case.case for case in by_oracle} == {"negative", "positive"}
+    settled = {case.call.name for case in by_oracle if case.case == "positive"}
+    assert settled == {"find_things"}
+    assert not settled & {inputs.tool.name for inputs in seen}
     assert len(seen) + len(by_oracle) == len(assessment.cases) == assessment.counts.calls
     assert assessment.counts.oracle_share == len(by_oracle) / len(assessment.cases)
 
@@ -217,7 +220,7 @@ async def test_calls_that_oracles_settle_do_not_reach_the_checking_agent(skeleto
 @pytest.mark.parametrize(
     "body",
     [
-        "raise KeyError(name)",
+        "raise ValueError(name)",
         "return {'success': True, 'data': None}",
         "return {'success': False, 'error': ' '}",
         "return None",
@@ -246,9 +249,10 @@ async def test_rounds_end_when_the_verdict_is_settled(skeleton: EnvSkeleton, ope
     hopeless = Variant(judge_call=lambda inputs, usual: {"reason": "no", "verdict": "fail"})
     rejected = await assessed(skeleton, hopeless, opened, rounds=100)
     assert (rejected.accepted, rejected.settled) == (False, "below")
-    assert rejected.saved >= 70
+    assert rejected.saved >= 50
     assert rejected.by_case["negative"].rate("pass") == 1.0
-    assert rejected.by_case["positive"].rate("pass") == 0.0
+    judged = [case for case in rejected.cases if case.judge == "model"]
+    assert {(case.case, case.verdict) for case in judged} == {("positive", "fail")}
 
 
 @pytest.mark.anyio

@@ -97,7 +97,7 @@ async def test_what_ended_early_is_made_anew_only_where_more_is_asked(library: P
     (first,) = (await reassess(library, LendingModel(), opened, rounds=60, env_id=DESK)).assessed
     assert (first.fresh, first.made) == (True, 30)
     assert first.interval is not None
-    assert first.oracle_share == pytest.approx(0.5, abs=0.1)
+    assert 0.5 < first.oracle_share < 1
     for more, fresh, made in (
         ({}, False, 30),
         ({"threshold": 0.8}, False, 30),

@@ -33,6 +33,7 @@ pytestmark = pytest.mark.anyio
 GOOD = METHODS["lend_thing"]
 HALF = GOOD.replace('update(status="lent", member_id=member_id)', 'update(status="lent")')
 """Lends a thing to nobody."""
+BROKEN = "lend_thing broke the rule: A lent thing is lent to somebody."
 REFUSING = GOOD.replace('!= "free"', '== "free"')
 """Lends only what is lent."""
 CARELESS = GOOD.replace("if not isinstance(thing_id, str) or thing_id not in self.things:", "if thing_id is None:")
@@ -120,7 +121,7 @@ async def test_a_method_whose_calls_fail_is_repaired(skeleton: EnvSkeleton, open
         (),
         None,
     )
-    assert {case.reason for case in repair.before if case.verdict == "fail"} == {"the thing is lent to nobody"}
+    assert {case.reason for case in repair.before if case.verdict == "fail"} == {BROKEN}
     fresh = [case for case in assessment.cases if case.call.name == "lend_thing"]
     assert len(fresh) >= len(repair.before)
     assert not {case.round for case in fresh} & {case.round for case in repair.before}
@@ -141,7 +142,7 @@ async def test_the_builder_is_told_call_change_and_reason_and_no_whole_state(
     assert "has to succeed" in fault
     assert '/things/T-2 = {"label":' in fault
     assert 'changed /things/T-2/status from "free" to "lent"' in fault
-    assert "what is wrong: the thing is lent to nobody" in fault
+    assert f"what is wrong: {BROKEN}" in fault
     assert "M-3" not in fault
 
 
@@ -209,8 +210,13 @@ async def test_a_hopeless_environment_is_only_rejected(skeleton: EnvSkeleton, op
     made, assessment = await repaired(skeleton, model, opened)
     assert made == skeleton
     assert not assessment.accepted
-    assert [one.attempts for one in assessment.repairs] == [1, 1, 1, 1]
-    assert model.asked["write_method"] == 4
+    # Whether things are found right, oracles tell.
+    assert [(one.tool, one.attempts) for one in assessment.repairs] == [
+        ("find_member", 1),
+        ("lend_thing", 1),
+        ("add_thing", 1),
+    ]
+    assert model.asked["write_method"] == 3
 
 
 async def test_nothing_is_repaired_where_nothing_is_to_be(skeleton: EnvSkeleton, opened: Opened) -> None:
@@ -248,7 +254,7 @@ async def test_synthesis_keeps_what_it_could_repair_and_says_so(
     assert (report.testing.repaired, report.testing.dropped) == (1, 0)
     assert report.testing.counts.calls == 16
     assert report.testing.negative.by_oracle > 0
-    assert report.testing.positive.by_oracle == 0
+    assert 0 < report.testing.positive.by_oracle < report.testing.positive.calls
     store = LibraryStore.open(tmp_path / "library")
     skeleton = store.read_environment("bicycle-lending-desk")
     assert "member_id=member_id" in method_source(skeleton.source, skeleton.class_name, "lend_thing")

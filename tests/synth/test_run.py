@@ -362,7 +362,7 @@ async def test_an_environment_that_is_not_accepted_is_reported_and_not_kept(
     assert report.environments == ("bicycle-lending-desk", "umbrella-lending-desk")
     dropped = {dropped.stage: dropped for dropped in report.dropped}["assess"]
     assert dropped.count == 1
-    assert "pass rate 0.00 is below 0.85" in dropped.examples[0]
+    assert "is below 0.85; for example lend_thing, fail: no good" in dropped.examples[0]
     again = Strict()
     await synth(opened, again, settings)
     assert again.calls == 0
