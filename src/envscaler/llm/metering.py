@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envscaler.errors import BudgetExhausted
+from envscaler.llm.around import ModelAround
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
 from envscaler.messages import to_openai
 from envscaler.record import Record
@@ -241,7 +242,7 @@ class Meter:
         return None
 
 
-class MeteredModel:
+class MeteredModel(ModelAround):
     """A model whose calls are counted under the role that asks, within the budget of a meter."""
 
     def __init__(self, model: ChatModel, meter: Meter, *, cost_of: CostOf) -> None:
@@ -249,19 +250,10 @@ class MeteredModel:
         Args:
             cost_of: price of a call of this model, to hold back the cost of calls in flight.
         """
-        self._model = model
+        super().__init__(model)
         self._meter = meter
         self._cost_of = cost_of
         self._output_tokens = _FIRST_OUTPUT_TOKENS
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def needs_messages(self) -> bool:
-        """False for a model that answers from `role` and `inputs` alone."""
-        return bool(getattr(self._model, "needs_messages", True))
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Answer one request, and count it.
@@ -293,9 +285,6 @@ class MeteredModel:
             # The last reply is a fair guess for the next one, and needs no memory of all that came before.
             self._output_tokens = usage.output_tokens
         return completion
-
-    async def aclose(self) -> None:
-        await self._model.aclose()
 
     @staticmethod
     def _bill_of(usage: Usage, cost: float | None) -> Bill:

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from types import TracebackType
 from typing import Protocol, Self
 
+from envscaler.llm.around import ModelAround
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
 from envscaler.llm.tracing import subject
 from envscaler.llm.wire import combined
@@ -142,7 +143,7 @@ class StageSpans:
         self._open.__exit__(kind, error, trace)
 
 
-class SpannedModel:
+class SpannedModel(ModelAround):
     """A model each of whose calls is a span.
 
     Source: OpenTelemetry semantic conventions for generative AI, spans of inference.
@@ -154,19 +155,10 @@ class SpannedModel:
             provider: `openai` for an endpoint of that interface, whoever runs it.
             sampling: what requests use where they set nothing themselves.
         """
-        self._model = model
+        super().__init__(model)
         self._tracer = tracer
         self._provider = provider
         self._sampling = sampling or Sampling()
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def needs_messages(self) -> bool:
-        """False for a model that answers from `role` and `inputs` alone."""
-        return bool(getattr(self._model, "needs_messages", True))
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Answer one request within a span."""
@@ -179,9 +171,6 @@ class SpannedModel:
             for key, value in _answered(completion).items():
                 span.set_attribute(key, value)
             return completion
-
-    async def aclose(self) -> None:
-        await self._model.aclose()
 
     def _asked(self, request: ModelRequest) -> dict[str, Attribute]:
         sample, attempt = request.sample

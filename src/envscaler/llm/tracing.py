@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from envscaler.errors import BudgetExhausted, EnvScalerError, ReplyFault
+from envscaler.llm.around import ModelAround
 from envscaler.llm.cache import question_digest
 from envscaler.llm.chat import ChatModel, Completion, FinishReason, ModelRequest
 from envscaler.llm.wire import combined
@@ -174,24 +175,22 @@ def _id(request: ModelRequest, model: str) -> str:
     return digest([request.role, subject(), model, question_digest(request)])
 
 
-class TracedModel:
+class TracedModel(ModelAround):
     """A model whose questions and replies are kept in a trace."""
-
-    needs_messages = True
-    """Prompts are what a trace is for, also where the model would do without."""
 
     def __init__(self, model: ChatModel, trace: Trace, *, sampling: Sampling | None = None) -> None:
         """
         Args:
             sampling: what requests use where they set nothing themselves.
         """
-        self._model = model
+        super().__init__(model)
         self._trace = trace
         self._sampling = sampling or Sampling()
 
     @property
-    def name(self) -> str:
-        return self._model.name
+    def needs_messages(self) -> bool:
+        """True: prompts are what a trace is for, also where the model would do without."""
+        return True
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Answer one request, and keep it."""
@@ -204,9 +203,6 @@ class TracedModel:
             raise
         self._trace.asked(request, self.name, self._sampling, completion)
         return completion
-
-    async def aclose(self) -> None:
-        await self._model.aclose()
 
 
 def is_trace(path: Path) -> bool:

@@ -14,6 +14,7 @@ from typing import Generic
 from pydantic import ValidationError
 
 from envscaler.errors import ReplyError, ReplyFault
+from envscaler.llm.around import needs_messages
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
 from envscaler.messages import AssistantMessage, Message, UserMessage
 from envscaler.record import Record
@@ -78,7 +79,7 @@ async def ask(
         ReplyError: if no attempt gave a usable reply; the message is the last fault.
     """
     # A model that answers from the typed inputs is spared the rendering, which costs more than most of its answers.
-    rendered = prompts.render(role, inputs) if getattr(model, "needs_messages", True) else ()
+    rendered = prompts.render(role, inputs) if needs_messages(model) else ()
     messages: tuple[Message, ...] = rendered
     use = ModelUse()
     fault, kind = "", ReplyError("").kind

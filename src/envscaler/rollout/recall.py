@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from envscaler.llm.around import ModelAround
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
 from envscaler.messages import Message
 from envscaler.state import JsonValue
@@ -74,20 +75,11 @@ class EpisodeReplies:
             self._journal.append_text(self._episode, f'{{"asked": "{asked}", "reply": {reply}}}')
 
 
-class _RecallingModel:
+class _RecallingModel(ModelAround):
     def __init__(self, model: ChatModel, replies: EpisodeReplies) -> None:
-        self._model = model
+        super().__init__(model)
         self._replies = replies
         self._conversation = _Conversation()
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def needs_messages(self) -> bool:
-        """As that of the model asked."""
-        return bool(getattr(self._model, "needs_messages", True))
 
     async def complete(self, request: ModelRequest) -> Completion:
         asked = self._conversation.digest(request)

@@ -229,16 +229,16 @@ class _Filters:
 def _holding(entity: Entity, attribute: Attribute, value: JsonValue) -> Callable[[Row], Fit]:
     closed = attribute.enum is not None or attribute.references is not None or attribute.name == entity.key
 
-    def test(row: Row) -> Fit:
+    def fits(row: Row) -> Fit:
         found = fit(row.get(attribute.name), value)
         # A part of an id, or of a word of a closed list, is nothing that anybody asks for.
         return "no" if closed and found == "perhaps" else found
 
-    return test
+    return fits
 
 
 def _bounding(side: str, attribute: Attribute, value: JsonValue) -> Callable[[Row], Fit]:
-    def test(row: Row) -> Fit:
+    def fits(row: Row) -> Fit:
         held = row.get(attribute.name)
         below = less(held, value)
         if below is None:
@@ -247,7 +247,7 @@ def _bounding(side: str, attribute: Attribute, value: JsonValue) -> Callable[[Ro
             return "perhaps"
         return "exactly" if below == (side == "max") else "no"
 
-    return test
+    return fits
 
 
 def _of_one_type(left: JsonValue, right: JsonValue) -> bool:
