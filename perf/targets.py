@@ -32,7 +32,7 @@ class Target:
             return None
         if self.unit == "a second":
             return self.measured * slower
-        return self.measured / slower if self.unit.split()[0] in ("µs", "ms") else None
+        return self.measured / slower if self.unit.split()[:1] in (["µs"], ["ms"]) else None
 
 
 def table_of(targets: list[Target], slower: float) -> Table:

@@ -17,6 +17,7 @@ from envscaler.offline.methods import method_source
 from envscaler.offline.states import make_state
 from envscaler.record import Record
 from envscaler.roles import role as roles
+from envscaler.roles import staged as s
 from envscaler.roles import types as t
 from envscaler.roles.role import ROLES, Prompts, Role
 from envscaler.skeleton import EnvDescription, ToolSpec
@@ -37,8 +38,16 @@ WRITTEN: dict[str, Any] = {**KNOWN, "state": STATE, "clock": "2025-01-06T09:00:0
 CHECKED: dict[str, Any] = {**WRITTEN, "task": "Renew the loan of Ana Bell."}
 
 
+NAMED = (s.NamedEntity(name="Member", description="Who borrows"),)
+
+
 def questions(tools: tuple[ToolSpec, ...]) -> tuple[t.MethodQuestion, ...]:
     return tuple(t.MethodQuestion(tool=tool) for tool in tools)
+
+
+def tool_asked(tool: ToolSpec) -> s.WriteToolInputs:
+    signature = f"def {tool.name}(self) -> dict[str, Any]:"
+    return s.WriteToolInputs(**CODED, tool=tool, signature=signature, steps=("Look.", "Check."))
 
 
 def judged(tool: ToolSpec) -> t.JudgeCallInputs:
@@ -88,6 +97,17 @@ PAIRS: dict[str, tuple[Record, Record, float]] = {
         t.WriteClassInputs(**elsewhere(entities=PLANNED["entities"], rules=(), tools=TOOLS)),
         0.35,
     ),
+    "name_entities": (t.PlanStateInputs(**BEGINNING), t.PlanStateInputs(**elsewhere()), 0.6),
+    "describe_entities": (
+        s.DescribeEntitiesInputs(**BEGINNING, named=NAMED),
+        s.DescribeEntitiesInputs(**elsewhere(named=NAMED)),
+        0.6,
+    ),
+    "list_tools": (
+        s.ListToolsInputs(**BEGINNING, entities=PLANNED["entities"], rules=()),
+        s.ListToolsInputs(**elsewhere(entities=PLANNED["entities"], rules=())),
+        0.5,
+    ),
     # Asked about often: calls about one environment share all that they can.
     "write_method": (
         t.WriteMethodInputs(**CODED, tool=QUERIES[0]),
@@ -98,6 +118,12 @@ PAIRS: dict[str, tuple[Record, Record, float]] = {
         t.WriteMethodsInputs(**CODED, questions=questions(QUERIES[:6])),
         t.WriteMethodsInputs(**CODED, questions=questions(UPDATES[:6])),
         0.7,
+    ),
+    "write_tool": (tool_asked(QUERIES[0]), tool_asked(UPDATES[0]), 0.85),
+    "write_records": (
+        s.WriteRecordsInputs(**KNOWN, purpose="scenario", index=0, seed=1, ids={"members": ("member_1",)}),
+        s.WriteRecordsInputs(**KNOWN, purpose="assessment", index=4, seed=2, ids={"members": ("member_41",)}),
+        0.9,
     ),
     "write_state": (
         t.WriteStateInputs(**KNOWN, source=program_of(DESK), purpose="scenario", index=0, seed=1),

@@ -14,6 +14,7 @@ from jinja2 import Environment, meta
 
 from envscaler.messages import AssistantMessage, ToolCall, UserMessage
 from envscaler.record import Record
+from envscaler.roles import staged as s
 from envscaler.roles import types as t
 from envscaler.roles.role import ROLES, USER_MARK, Prompts, Role
 from envscaler.sandbox import DEFAULT_CLOCK
@@ -97,6 +98,7 @@ PROFILE = UserProfile(
 )
 
 ENVIRONMENT: dict[str, Any] = {"description": DESCRIPTION, "seed_tasks": (TASK,), "entities": ENTITIES, "rules": RULES}
+NAMED = (s.NamedEntity(name="Tool", description="A tool that is lent"), s.NamedEntity(name="Rental", description=""))
 WITH_TOOLS: dict[str, Any] = {**ENVIRONMENT, "tools": (FIND, RENT)}
 WITH_STATE: dict[str, Any] = {**WITH_TOOLS, "state": STATE, "clock": "2025-01-06T09:00:00", "index": 0, "seed": 7}
 
@@ -105,6 +107,11 @@ INPUTS: dict[str, Record] = {
     "infer_environment": t.InferEnvironmentInputs(task=TASK, language="en"),
     "plan_state": t.PlanStateInputs(description=DESCRIPTION, seed_tasks=(TASK,)),
     "plan_tools": t.PlanToolsInputs(**ENVIRONMENT),
+    "name_entities": t.PlanStateInputs(description=DESCRIPTION, seed_tasks=(TASK,)),
+    "describe_entities": s.DescribeEntitiesInputs(description=DESCRIPTION, seed_tasks=(TASK,), named=NAMED),
+    "list_tools": s.ListToolsInputs(
+        description=DESCRIPTION, seed_tasks=(TASK,), entities=ENTITIES, rules=("A Tool that is lent stays.",)
+    ),
     "write_class": t.WriteClassInputs(**WITH_TOOLS),
     "write_method": t.WriteMethodInputs(**WITH_TOOLS, class_source=CLASS, class_name="ToolRentalCounter", tool=RENT),
     "write_methods": t.WriteMethodsInputs(
@@ -115,6 +122,17 @@ INPUTS: dict[str, Record] = {
             t.MethodQuestion(tool=FIND),
             t.MethodQuestion(tool=RENT, fault="NameError: name 'copy' is not defined", previous=METHOD),
         ),
+    ),
+    "write_tool": s.WriteToolInputs(
+        **WITH_TOOLS,
+        class_source=CLASS,
+        class_name="ToolRentalCounter",
+        tool=RENT,
+        signature="def rent_tool(self, tool_id: str) -> dict[str, Any]:",
+        steps=("tool_id is a key of self.tools; error if it is not there.",),
+    ),
+    "write_records": s.WriteRecordsInputs(
+        **WITH_TOOLS, purpose="scenario", index=1, seed=7, ids={"tools": ("tool_11", "tool_12"), "rentals": ()}
     ),
     "write_state": t.WriteStateInputs(**WITH_TOOLS, source=CLASS, purpose="scenario", index=1, seed=7),
     "test_call": t.TestCallInputs(

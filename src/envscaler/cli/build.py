@@ -45,6 +45,14 @@ class Judge(StrEnum):
     ALL = "all"
 
 
+class ScaffoldName(StrEnum):
+    """How environments are asked for."""
+
+    AUTO = "auto"
+    WHOLE = "whole"
+    STAGED = "staged"
+
+
 class Language(StrEnum):
     """In which language environments speak."""
 
@@ -120,6 +128,15 @@ ChecksPerCallOption = Annotated[
         rich_help_panel=_QUALITY,
     ),
 ]
+ScaffoldOption = Annotated[
+    ScaffoldName,
+    typer.Option(
+        "--scaffold",
+        help="Ask for whole plans and programs, or in small questions around parts made by code; auto: whole, unless "
+        "the model's first replies show that it cannot.",
+        rich_help_panel=_QUALITY,
+    ),
+]
 MethodsPerCallOption = Annotated[
     int,
     typer.Option(
@@ -164,6 +181,16 @@ def register(app: typer.Typer) -> None:
                 show_default=False,
             ),
         ] = None,
+        environments: Annotated[
+            int | None,
+            typer.Option(
+                "--environments",
+                min=1,
+                metavar="N",
+                help="Take tasks in an order drawn by --seed until N environments are begun, whatever becomes of them.",
+                show_default=False,
+            ),
+        ] = None,
         until: Annotated[Until, typer.Option("--until", help="Last stage to carry out.")] = Until.SCENARIOS,
         scenarios: Annotated[
             int, typer.Option("--scenarios", min=0, max=_MOST, help="Scenarios for each environment.")
@@ -188,6 +215,7 @@ def register(app: typer.Typer) -> None:
         proof: ProofFlags = ProofFlags(),  # noqa: B008 - a frozen value
         keep_unproved: KeepUnprovedOption = False,
         solver_runs: SolverRunsOption = None,
+        scaffold: ScaffoldOption = ScaffoldName.AUTO,
         methods_per_call: MethodsPerCallOption = 6,
         checks_per_call: ChecksPerCallOption = 8,
         language: Annotated[
@@ -196,6 +224,26 @@ def register(app: typer.Typer) -> None:
                 "--language", help="The language of the task, or English everywhere.", rich_help_panel=_DISCOVERY
             ),
         ] = Language.KEEP,
+        min_usefulness: Annotated[
+            int,
+            typer.Option(
+                "--min-usefulness",
+                min=1,
+                max=10,
+                help="How useful, as the model judges it, an environment has to be.",
+                rich_help_panel=_DISCOVERY,
+            ),
+        ] = 7,
+        min_modelability: Annotated[
+            int,
+            typer.Option(
+                "--min-modelability",
+                min=1,
+                max=10,
+                help="How well a class can stand for it, as the model judges.",
+                rich_help_panel=_DISCOVERY,
+            ),
+        ] = 7,
         similarity: Annotated[
             float,
             typer.Option(
@@ -241,8 +289,13 @@ def register(app: typer.Typer) -> None:
         """Make environments and scenarios from task texts. Stopped at any moment, the same command resumes."""
         if (tasks is None) == (descriptions is None):
             raise UsageError("give either a file of TASKS or --descriptions FILE")
-        if target is not None and clusters is not None:
-            raise UsageError("--target and --clusters exclude each other: clusters need all descriptions beforehand")
+        given = [
+            name
+            for name, value in (("--target", target), ("--environments", environments), ("--clusters", clusters))
+            if value is not None
+        ]
+        if len(given) > 1:
+            raise UsageError(f"{' and '.join(given)} exclude each other; give one of them")
         from envscaler.cli.asking import ask_models, check_models
         from envscaler.cores import usable_cores
         from envscaler.store import LibraryStore, read_descriptions, read_tasks
@@ -254,6 +307,7 @@ def register(app: typer.Typer) -> None:
             descriptions=descriptions,
             limit=limit,
             target=target,
+            environments=environments,
             until=until.value,
             scenarios=scenarios,
             seed=seed,
@@ -267,9 +321,12 @@ def register(app: typer.Typer) -> None:
             thresholds=proof.thresholds(),
             keep_unproved=keep_unproved,
             solver_runs=solver_runs,
+            scaffold=scaffold.value,
             methods_per_call=methods_per_call,
             checks_per_call=checks_per_call,
             language=language.value,
+            min_usefulness=min_usefulness,
+            min_modelability=min_modelability,
             similarity=similarity,
             clusters=clusters,
             keep_equal_structures=keep_equal_structures,

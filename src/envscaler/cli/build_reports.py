@@ -44,6 +44,8 @@ def show_synth(report: SynthReport, out: Console) -> None:
         table.add_row(f"{getattr(report.funnel, name):,}", words)
     out.print(table)
     _show_testing(report.testing, out)
+    if report.scaffold == "staged":
+        out.print(text_of(f"Asked for in small questions (staged): {report.scaffold_reason}"))
     if report.target is not None:
         out.print(text_of(*_told(report.target)))
     if report.resumed:

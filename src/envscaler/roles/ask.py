@@ -17,7 +17,7 @@ from envscaler.errors import ReplyError, ReplyFault
 from envscaler.llm.around import needs_messages
 from envscaler.llm.chat import ChatModel, Completion, ModelRequest
 from envscaler.messages import AssistantMessage, Message, UserMessage
-from envscaler.record import Record
+from envscaler.record import JsonSchema, Record
 from envscaler.roles.parse import blocks_in, code_in, json_in
 from envscaler.roles.role import Prompts, ReplyT, Role
 from envscaler.roles.types import reply_schema
@@ -64,6 +64,7 @@ async def ask(
     doubt: Doubt[ReplyT] | None = None,
     sample: int = 0,
     attempts: int = 3,
+    schema: JsonSchema | None = None,
     sampling: Sampling | None = None,
     on_attempt: Callable[[Attempt], None] | None = None,
 ) -> Answer[ReplyT]:
@@ -73,6 +74,7 @@ async def ask(
         doubt: a check of the caller's beyond the reply's type; what it says goes back to the model.
         sample: tells apart equal requests of which several answers are wanted.
         attempts: questions at most, the first one included.
+        schema: what the reply has to satisfy, narrower than the role's; None: that of the role.
         on_attempt: told of each reply as soon as it is known whether it can be used.
 
     Raises:
@@ -88,7 +90,7 @@ async def ask(
             role=role.name,
             inputs=inputs,
             messages=messages,
-            response_schema=reply_schema(role.reply) if role.form == "json" else None,
+            response_schema=(schema or reply_schema(role.reply)) if role.form == "json" else None,
             sampling=sampling or Sampling(),
             sample=(sample, attempt),
         )

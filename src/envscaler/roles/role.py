@@ -1,4 +1,5 @@
-"""`Role`: a prompt file with typed inputs and a typed reply. `ROLES` lists every role of the paper.
+"""`Role`: a prompt file with typed inputs and a typed reply. `ROLES` lists every role of the paper, and those of the
+staged scaffold.
 
 A prompt file is a Jinja2 template in two parts: the system message, a line `=== user ===`, the user message.
 What is common to many calls stands first, so that prompt caches of servers hold it.
@@ -19,6 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from envscaler.errors import UsageError
 from envscaler.messages import Message, SystemMessage, UserMessage
 from envscaler.record import Record
+from envscaler.roles import staged as s
 from envscaler.roles import types as t
 from envscaler.state import encode, text_digest
 
@@ -54,10 +56,15 @@ FILTER_TASK = Role("filter_task", "builder", "discover", t.FilterTaskInputs, t.F
 INFER_ENVIRONMENT = Role("infer_environment", "builder", "discover", t.InferEnvironmentInputs, t.InferEnvironmentReply)
 PLAN_STATE = Role("plan_state", "builder", "design", t.PlanStateInputs, t.PlanStateReply)
 PLAN_TOOLS = Role("plan_tools", "builder", "design", t.PlanToolsInputs, t.PlanToolsReply)
+NAME_ENTITIES = Role("name_entities", "builder", "design", t.PlanStateInputs, s.NameEntitiesReply)
+DESCRIBE_ENTITIES = Role("describe_entities", "builder", "design", s.DescribeEntitiesInputs, s.DescribeEntitiesReply)
+LIST_TOOLS = Role("list_tools", "builder", "design", s.ListToolsInputs, s.ListToolsReply)
 WRITE_CLASS = Role("write_class", "builder", "program", t.WriteClassInputs, t.CodeReply, "code")
 WRITE_METHOD = Role("write_method", "builder", "program", t.WriteMethodInputs, t.CodeReply, "code")
 WRITE_METHODS = Role("write_methods", "builder", "program", t.WriteMethodsInputs, t.CodeBlocksReply, "blocks")
+WRITE_TOOL = Role("write_tool", "builder", "program", s.WriteToolInputs, t.CodeReply, "code")
 WRITE_STATE = Role("write_state", "scenario_writer", "state", t.WriteStateInputs, t.WriteStateReply)
+WRITE_RECORDS = Role("write_records", "scenario_writer", "state", s.WriteRecordsInputs, s.WriteRecordsReply)
 TEST_CALL = Role("test_call", "tester", "assess", t.TestCallInputs, t.TestCallReply)
 JUDGE_CALL = Role("judge_call", "checker", "assess", t.JudgeCallInputs, t.JudgeCallReply)
 WRITE_TASK = Role("write_task", "scenario_writer", "scenarios", t.WriteTaskInputs, t.WriteTaskReply)
@@ -72,10 +79,15 @@ ROLES: tuple[Role[Any], ...] = (
     INFER_ENVIRONMENT,
     PLAN_STATE,
     PLAN_TOOLS,
+    NAME_ENTITIES,
+    DESCRIBE_ENTITIES,
+    LIST_TOOLS,
     WRITE_CLASS,
     WRITE_METHOD,
     WRITE_METHODS,
+    WRITE_TOOL,
     WRITE_STATE,
+    WRITE_RECORDS,
     TEST_CALL,
     JUDGE_CALL,
     WRITE_TASK,

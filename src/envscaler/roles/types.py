@@ -7,7 +7,7 @@ model. `seed` makes draws of the offline model repeatable and tells apart reques
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,15 @@ from envscaler.record import JsonSchema, Record
 from envscaler.scenario import SolutionCall, UserProfile
 from envscaler.skeleton import Entity, EnvDescription, Rule, ToolSpec
 from envscaler.state import Change, JsonValue, State
+
+
+def _line(most: int) -> Any:
+    """A text that decoding held to the schema ends after so many characters: small models repeat themselves for ever.
+
+    A longer one from an endpoint that does not hold to the schema is as good.
+    """
+    return Field(json_schema_extra={"pattern": f"^[^\\n]{{1,{most}}}$"})
+
 
 # -- 3.1 discovery ------------------------------------------------------------------------------------------
 
@@ -28,7 +37,7 @@ class FilterTaskInputs(Record):
 class FilterTaskReply(Record):
     """P_filter: does the task live in a stateful, domain-specific environment?"""
 
-    reason: str
+    reason: str = _line(400)
     stateful: bool
     """Needs persistent state, depends on it, belongs to a domain, and can be acted on."""
 
@@ -42,8 +51,8 @@ class InferEnvironmentInputs(Record):
 class InferEnvironmentReply(Record):
     """P_infer: the environment behind the task."""
 
-    summary: str
-    introduction: str
+    summary: str = _line(100)
+    introduction: str = _line(1200)
     usefulness: int = Field(ge=1, le=10)
     modelability: int = Field(ge=1, le=10)
 
@@ -183,7 +192,7 @@ class TestCallInputs(EnvironmentInputs):
 class TestCallReply(Record):
     __test__ = False
 
-    intent: str
+    intent: str = _line(400)
     """What the call is to find out."""
     arguments: dict[str, JsonValue]
 
@@ -209,7 +218,7 @@ class JudgeCallInputs(Record):
 
 
 class JudgeCallReply(Record):
-    reason: str
+    reason: str = _line(600)
     verdict: CallVerdict
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from envscaler.errors import ReplyError, RequestFailed
 from envscaler.models.settings import OFFLINE
-from envscaler.record import Record
+from envscaler.record import JsonSchema, Record
 from envscaler.roles.ask import Attempt, Doubt, ask, use_of
 from envscaler.roles.role import Prompts, ReplyT, Role
 from envscaler.skeleton import ModelUse
 from envscaler.synth.replies import Unusable, added_up, unusable
+from envscaler.synth.settings import Scaffold
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 class Asking:
     """Asks in any role, with the model of the role's family."""
 
-    def __init__(self, models: Models, prompts: Prompts, attempts: int) -> None:
+    def __init__(self, models: Models, prompts: Prompts, attempts: int, scaffold: Scaffold = "whole") -> None:
+        """
+        Args:
+            scaffold: how much is asked at once.
+        """
+        self.scaffold = scaffold
         self._models = models
         self._prompts = prompts
         self._attempts = attempts
@@ -46,11 +52,13 @@ class Asking:
         doubt: Doubt[ReplyT] | None = None,
         sample: int = 0,
         attempts: int | None = None,
+        schema: JsonSchema | None = None,
     ) -> ReplyT:
         """The usable reply.
 
         Args:
             attempts: questions at most; None: as many as ever.
+            schema: what the reply has to satisfy, where that is narrower than the role's.
 
         Raises:
             ReplyError: if there is none after all attempts.
@@ -75,6 +83,7 @@ class Asking:
                 doubt=doubt,
                 sample=sample,
                 attempts=attempts,
+                schema=schema,
                 on_attempt=heard,
             )
         except RequestFailed as fault:
@@ -117,7 +126,7 @@ class Asking:
 
     def apart(self) -> Asking:
         """The same for a part of the unit whose use is counted apart."""
-        part = Asking(self._models, self._prompts, self._attempts)
+        part = Asking(self._models, self._prompts, self._attempts, self.scaffold)
         self._parts.append(part)
         return part
 

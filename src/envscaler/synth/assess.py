@@ -28,6 +28,7 @@ from envscaler.synth.asking import Asking
 from envscaler.synth.chains import Chain
 from envscaler.synth.judging import CallJudge, Tried, with_finding
 from envscaler.synth.seeds import derived_seed
+from envscaler.synth.staged.schemas import test_call
 from envscaler.synth.states import known_of, write_state
 
 CHAINS = 10
@@ -273,6 +274,7 @@ class _Rounds:
                     history=tuple(self._history.get((turn.tool.name, turn.case), ())),
                 ),
                 sample=turn.round,
+                schema=test_call(turn.tool, turn.case) if self._asking.scaffold == "staged" else None,
             )
             call = ToolCall(name=turn.tool.name, arguments=asked.arguments)
             refused = refusal(turn.tool, call)

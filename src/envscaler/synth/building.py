@@ -18,9 +18,11 @@ from envscaler.synth.benches import Bench
 from envscaler.synth.choosing import Candidate, Chosen
 from envscaler.synth.design import Design, design
 from envscaler.synth.report import Testing
-from envscaler.synth.resume import Keys, SynthJournal, Unit
+from envscaler.synth.resume import Keys, SynthJournal, Unit, scaffold_of
+from envscaler.synth.scaffold import Scaffolder
 from envscaler.synth.scenarios import scenario_id
 from envscaler.synth.settings import BUILDING, STAGES, Stage, SynthSettings
+from envscaler.synth.staged.design import staged_design
 from envscaler.synth.structures import Structures
 from envscaler.synth.work import Made, Work, proved, rejection
 
@@ -59,7 +61,9 @@ class Builder:
         bench: Bench,
         structures: Structures,
         progress: Progress,
+        scaffolder: Scaffolder,
     ) -> None:
+        self._scaffolder = scaffolder
         self._settings = settings
         self._store = store
         self._journal = journal
@@ -75,8 +79,7 @@ class Builder:
         """Build one environment as far as the settings say."""
         candidate, env_id = chosen.candidate, chosen.decision.env_id
         if not self._settings.reaches("program"):
-            asking = Asking(self._models, self._prompts, self._settings.attempts)
-            return await self._designed(candidate, env_id, asking)
+            return await self._designed(candidate, env_id)
         before = self._before(candidate, env_id)
         shown: set[Stage] = set()
 
@@ -93,7 +96,8 @@ class Builder:
             if before is not None and self._complete(before):
                 return Built(before, resumed=True)
             in_library = before is not None and env_id in self._present
-            work = self._work(candidate, before or Unit(env_id=env_id, reached="design"), in_library=in_library)
+            begun = before or Unit(env_id=env_id, reached="design")
+            work = await self._work(candidate, begun, in_library=in_library)
             try:
                 with StageSpans(self._models.tracer) as spans:
 
@@ -129,17 +133,19 @@ class Builder:
             return None  # somebody removed it, or it was not kept and now has another chance
         return before
 
-    def _work(self, candidate: Candidate, before: Unit, *, in_library: bool) -> Work:
+    async def _work(self, candidate: Candidate, before: Unit, *, in_library: bool) -> Work:
         env_id = before.env_id
+        skeleton = self._store.read_environment(env_id) if in_library else None
         return Work(
             settings=self._settings,
+            scaffold=scaffold_of(skeleton) if skeleton is not None else await self._scaffolder.of(candidate),
             description=candidate.description,
             seed_tasks=candidate.seed_tasks,
             language=candidate.language,
             discovery_use=candidate.use,
             before=before,
             assessment_key=self._keys.assessment(),
-            skeleton=self._store.read_environment(env_id) if in_library else None,
+            skeleton=skeleton,
             assessment=self._store.read_assessment(env_id) if in_library else None,
             scenarios=tuple(self._store.scenarios(env_id)) if in_library else (),
             proofs=tuple(self._store.proofs(env_id)) if in_library else (),
@@ -153,14 +159,17 @@ class Builder:
         elif made.assessment is not None and in_library:
             self._store.write_assessment(made.assessment)
 
-    async def _designed(self, candidate: Candidate, env_id: str, asking: Asking) -> Built:
+    async def _designed(self, candidate: Candidate, env_id: str) -> Built:
         key = self._keys.design(candidate.unit)
         known = self._journal.design(key)
         if known is not None:
             unit = self._journal.unit(f"{key}:unit") or Unit(env_id=env_id, reached="design")
             return Built(unit, resumed=True, design=known)
+        scaffold = await self._scaffolder.of(candidate)
+        asking = Asking(self._models, self._prompts, self._settings.attempts, scaffold)
+        plan = staged_design if scaffold == "staged" else design
         try:
-            made = await design(candidate.description, candidate.seed_tasks, candidate.language, asking)
+            made = await plan(candidate.description, candidate.seed_tasks, candidate.language, asking)
         except ReplyError as fault:
             return Built(
                 Unit(

@@ -19,6 +19,7 @@ from envscaler.roles import role as roles
 from envscaler.roles import types as t
 from envscaler.skeleton import Rule, ToolSpec
 from envscaler.synth.asking import Asking
+from envscaler.synth.staged import methods as staged
 
 _AT_ONCE = 16
 
@@ -35,9 +36,9 @@ class MethodWriter:
         """
         self._known = known
         self._class = {"class_source": class_source, "class_name": class_name}
-        self._per_call = per_call
+        self._per_call = per_call if asking.scaffold == "whole" else 1
         self._asking = asking
-        self._several = per_call > 1
+        self._several = self._per_call > 1
 
     @property
     def is_up_to_several(self) -> bool:
@@ -107,16 +108,29 @@ class MethodWriter:
         name = question.tool.name
         inputs = t.WriteMethodInputs(**dict(known or self._known), **self._class, **dict(question))
         try:
-            reply = await self._asking(
-                roles.WRITE_METHOD,
-                inputs,
-                doubt=lambda reply: method_doubt(reply, name),
-                sample=sample,
-                attempts=attempts,
-            )
+            return name, await asked_method(self._asking, inputs, sample=sample, attempts=attempts), ""
         except ReplyError as fault:
             return name, None, str(fault)
-        return name, reply.source, ""
+
+
+async def asked_method(
+    asking: Asking, inputs: t.WriteMethodInputs, *, sample: int = 0, attempts: int | None = None
+) -> str:
+    """The source of one method, asked for as the scaffold asks.
+
+    Raises:
+        ReplyError: if no reply can be used.
+    """
+    tool = inputs.tool
+
+    def doubt(reply: t.CodeReply) -> str | None:
+        return method_doubt(reply, tool.name)
+
+    if asking.scaffold == "whole":
+        return (await asking(roles.WRITE_METHOD, inputs, doubt=doubt, sample=sample, attempts=attempts)).source
+    asked = staged.tool_inputs(inputs)
+    reply = await asking(roles.WRITE_TOOL, asked, doubt=doubt, sample=sample, attempts=attempts)
+    return staged.with_signature(reply.source, tool)
 
 
 def method_doubt(reply: t.CodeReply, name: str) -> str | None:

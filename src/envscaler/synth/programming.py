@@ -80,6 +80,8 @@ class _Programming:
         self._asking = asking
         self._sandbox = sandbox
         self._methods_per_call = methods_per_call
+        # Models that need the staged scaffold hardly ever mend what they are told is wrong.
+        self._rewritings = asking.attempts - 1 if asking.scaffold == "whole" else 0
         self._known = t.WriteClassInputs(
             description=design.description,
             seed_tasks=design.seed_tasks,
@@ -153,11 +155,13 @@ class _Programming:
 
     async def _written_class(self) -> str:
         """The state class as the model writes it; where it cannot, as code makes it from the entities."""
+        design, bare = self._design, _bare_state(self._design.entities)
+        if self._asking.scaffold == "staged":
+            return made_class(design.description.summary, design.entities, design.rules, bare)
         try:
             reply = await self._asking(roles.WRITE_CLASS, self._known, doubt=self._class_doubt)
         except ReplyError as fault:
-            bare = _bare_state(self._design.entities)
-            source = made_class(self._design.description.summary, self._design.entities, self._design.rules, bare)
+            source = made_class(design.description.summary, design.entities, design.rules, bare)
             if await self._class_doubt(t.CodeReply(source=source)) is not None:
                 raise
             self._class_told = (f"class: made by code, because {' '.join(str(fault).split())[:300]}",)
@@ -197,7 +201,7 @@ class _Programming:
             for name, message in {**light, **grave}.items():
                 if name not in grave:
                     usable.setdefault(name, self._methods[name])
-                if rewritten[name] < self._asking.attempts - 1:
+                if rewritten[name] < self._rewritings:
                     rewritten[name] += 1
                     again[name] = message
                 elif name in grave and name in usable:

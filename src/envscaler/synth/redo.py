@@ -26,6 +26,7 @@ from envscaler.synth.assess import Terms, assess
 from envscaler.synth.finishing import Proved
 from envscaler.synth.renewal import renewed
 from envscaler.synth.report import Assessed, AssessReport, ScenariosMade, ScenariosReport
+from envscaler.synth.resume import scaffold_of
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.settings import CHECKS_PER_CALL
@@ -85,7 +86,7 @@ async def run_assess(
                 stored = stored.model_copy(update={"threshold": threshold, "by": by})
                 store.write_assessment(stored)
             return _assessed(stored, fresh=False)
-        asking = Asking(models, prompts, attempts)
+        asking = Asking(models, prompts, attempts, scaffold_of(skeleton))
         try:
             made = await assess(
                 skeleton,
@@ -193,13 +194,13 @@ async def run_scenarios(
             proofs |= renewal.proofs
             _store(store, name, present, proofs)
         if missing:
-            asking = Asking(models, prompts, attempts)
+            asking = Asking(models, prompts, attempts, scaffold_of(skeleton))
             writer = ScenarioWriter(
                 skeleton,
                 seed=derived_seed(seed, name),
                 asking=asking,
                 sandbox=sandbox,
-                origin=writing_origin(models, prompts, skeleton.origin.language, seed, runs),
+                origin=writing_origin(models, prompts, skeleton, seed, runs),
                 min_state_distance=min_state_distance,
                 thresholds=wanted,
                 solver_runs=runs,

@@ -14,7 +14,6 @@ from envscaler.assessment import Assessment, Counts, Repair, TestCase
 from envscaler.engine import bounded_map
 from envscaler.errors import ProgramError, ReplyError
 from envscaler.program import analyze, method_source, remove_method, replace_method
-from envscaler.roles import role as roles
 from envscaler.roles import types as t
 from envscaler.sandbox import Program, Sandbox
 from envscaler.skeleton import EnvSkeleton, ToolSpec
@@ -23,7 +22,7 @@ from envscaler.synth.assess import Examination, Terms, Trial
 from envscaler.synth.complaint import complaint
 from envscaler.synth.design import rules_for
 from envscaler.synth.judging import CallJudge
-from envscaler.synth.methods import method_doubt
+from envscaler.synth.methods import asked_method
 from envscaler.synth.regression import made_again
 from envscaler.synth.smoke import smoke
 from envscaler.synth.states import known_of
@@ -157,10 +156,9 @@ class _Repairing:
             previous=method_source(skeleton.source, skeleton.class_name, tool.name),
         )
         try:
-            reply = await self._asking(roles.WRITE_METHOD, inputs, doubt=lambda reply: method_doubt(reply, tool.name))
+            return await asked_method(self._asking, inputs), ""
         except ReplyError as fault:
             return None, str(fault)
-        return reply.source, ""
 
     async def _refusal(self, tool: ToolSpec, code: str) -> str | None:
         """Why a version is not taken; None: it has taken the place of the one before."""

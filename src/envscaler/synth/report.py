@@ -10,6 +10,7 @@ from envscaler.models import Faults
 from envscaler.record import Record
 from envscaler.skeleton import ModelUse
 from envscaler.synth.replies import Unusable
+from envscaler.synth.settings import Scaffold
 
 Reason = Literal[
     "equal to an earlier text",
@@ -167,6 +168,9 @@ class SynthReport(Record):
     """What one run of `synth` did. Counts cover all of its tasks, also those done by an earlier run."""
 
     library: Path
+    scaffold: Scaffold | None = None
+    """How environments were asked for; None: none had to be."""
+    scaffold_reason: str = ""
     environments: tuple[str, ...]
     """Ids of the environments that these tasks have in the library, in input order."""
     funnel: Funnel

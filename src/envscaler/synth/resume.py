@@ -14,29 +14,50 @@ from envscaler.program.structure import MEASURE
 from envscaler.record import Record
 from envscaler.roles import role as roles
 from envscaler.roles.role import Family, Prompts, Role
-from envscaler.skeleton import EnvDescription, ModelUse
+from envscaler.skeleton import EnvDescription, EnvSkeleton, ModelUse
 from envscaler.state import JsonValue, digest
 from envscaler.store import Journal
 from envscaler.synth.design import Design
 from envscaler.synth.discover import Discovered
 from envscaler.synth.replies import Unusable
 from envscaler.synth.report import Testing
-from envscaler.synth.settings import Stage, SynthSettings
+from envscaler.synth.settings import Scaffold, Stage, SynthSettings
 
 if TYPE_CHECKING:
     from envscaler.models import Models
 
 DISCOVERING = (roles.FILTER_TASK, roles.INFER_ENVIRONMENT)
-PROGRAMMING = (
-    roles.PLAN_STATE,
-    roles.PLAN_TOOLS,
-    roles.WRITE_CLASS,
-    roles.WRITE_METHOD,
-    roles.WRITE_METHODS,
-    roles.WRITE_STATE,
+PROGRAMMING: dict[Scaffold, tuple[Role[Any], ...]] = {
+    "whole": (
+        roles.PLAN_STATE,
+        roles.PLAN_TOOLS,
+        roles.WRITE_CLASS,
+        roles.WRITE_METHOD,
+        roles.WRITE_METHODS,
+        roles.WRITE_STATE,
+    ),
+    "staged": (
+        roles.NAME_ENTITIES,
+        roles.DESCRIBE_ENTITIES,
+        roles.LIST_TOOLS,
+        roles.WRITE_TOOL,
+        roles.WRITE_RECORDS,
+    ),
+}
+"""By scaffold, the roles that make a program."""
+ASSESSING: dict[Scaffold, tuple[Role[Any], ...]] = {
+    "whole": (roles.WRITE_STATE, roles.TEST_CALL, roles.JUDGE_CALL, roles.WRITE_METHOD),
+    "staged": (roles.WRITE_RECORDS, roles.TEST_CALL, roles.JUDGE_CALL, roles.WRITE_TOOL),
+}
+_CHECKING = (roles.WRITE_TASK, roles.WRITE_CHECKLIST, roles.WRITE_CHECK, roles.WRITE_CHECKS)
+WRITING: dict[Scaffold, tuple[Role[Any], ...]] = {
+    "whole": (roles.WRITE_STATE, *_CHECKING),
+    "staged": (roles.WRITE_RECORDS, *_CHECKING),
+}
+_ANY_PROGRAMMING, _ANY_ASSESSING, _ANY_WRITING = (
+    tuple(dict.fromkeys(role for asked in stage.values() for role in asked))
+    for stage in (PROGRAMMING, ASSESSING, WRITING)
 )
-ASSESSING = (roles.WRITE_STATE, roles.TEST_CALL, roles.JUDGE_CALL, roles.WRITE_METHOD)
-WRITING = (roles.WRITE_STATE, roles.WRITE_TASK, roles.WRITE_CHECKLIST, roles.WRITE_CHECK, roles.WRITE_CHECKS)
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -64,6 +85,17 @@ class Structured(Record):
     """Digest of the environment that has this signature."""
     same_as: str | None = None
     """The earlier environment that has the same structure."""
+
+
+class Scaffolding(Record):
+    """How the environments of a run are asked for, and why."""
+
+    scaffold: Scaffold
+    reason: str
+    use: dict[str, ModelUse] = {}
+    """What finding it out took; of a model that can, the replies are used again."""
+    replies: tuple[Unusable, ...] = ()
+    """Replies that could not be used."""
 
 
 class Unit(Record):
@@ -102,6 +134,11 @@ class Unit(Record):
     """Replies that could not be used."""
 
 
+def scaffold_of(skeleton: EnvSkeleton) -> Scaffold:
+    """How an environment was made, and is therefore to be asked about."""
+    return "staged" if roles.NAME_ENTITIES.name in skeleton.origin.prompts else "whole"
+
+
 class Keys:
     """Names units of work; equal keys mean that doing the work again would give the same result."""
 
@@ -118,7 +155,12 @@ class Keys:
         """Key of the environment made from a task text or a description."""
         begun = self.task(source, language) if isinstance(source, str) else [source.summary, source.introduction]
         settings = self._settings
-        return f"unit:{digest([begun, language, settings.seed, settings.methods_per_call, self._asked(PROGRAMMING)])}"
+        how = [settings.scaffold, settings.methods_per_call, self._asked(_ANY_PROGRAMMING)]
+        return f"unit:{digest([begun, language, settings.seed, *how])}"
+
+    def scaffold(self) -> str:
+        """Key of how environments are asked for."""
+        return f"scaffold:{digest(self._asked(_ANY_PROGRAMMING))}"
 
     def design(self, unit: str) -> str:
         """Key of a design alone."""
@@ -137,7 +179,7 @@ class Keys:
         """Key of the settings of an assessment."""
         settings = self._settings
         testing = [settings.rounds, settings.all_rounds, settings.judge, settings.repairs]
-        return digest([testing, settings.threshold, settings.by, self._asked(ASSESSING)])
+        return digest([testing, settings.threshold, settings.by, self._asked(_ANY_ASSESSING)])
 
     def proving(self) -> str:
         """Key of what scenarios have to reach."""
@@ -161,15 +203,16 @@ class Keys:
             mode="json",
             exclude={"library", "tasks", "descriptions", "concurrency", "environments_at_once", "workers"},
         )
-        if settings.target is None:
-            del named["target"]
+        for name in ("target", "environments"):
+            if named[name] is None:
+                del named[name]
         source = settings.tasks or settings.descriptions
         return {
             "command": "synth",
             "source": source.name if source is not None else None,
             "settings": named,
             "models": {family: name for family, name in sorted(self._names.items()) if family not in ("agent", "user")},
-            "prompts": self._digests((*DISCOVERING, *PROGRAMMING, *ASSESSING, *WRITING[1:])),
+            "prompts": self._digests((*DISCOVERING, *_ANY_PROGRAMMING, *_ANY_ASSESSING, *_ANY_WRITING)),
         }
 
     def _asked(self, asked: Iterable[Role[Any]]) -> JsonValue:
@@ -191,6 +234,10 @@ class SynthJournal:
     def discovered(self, key: str) -> Discovered | None:
         """What became of a task."""
         return self._read(key, Discovered)
+
+    def scaffolding(self, key: str) -> Scaffolding | None:
+        """How environments are asked for."""
+        return self._read(key, Scaffolding)
 
     def decision(self, key: str) -> Decision | None:
         """The decision on a description."""

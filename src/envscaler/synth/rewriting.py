@@ -26,7 +26,7 @@ from envscaler.store import Journal, LibraryStore
 from envscaler.synth.asking import Asking
 from envscaler.synth.finishing import Proved
 from envscaler.synth.redo import index_of
-from envscaler.synth.resume import WRITING
+from envscaler.synth.resume import WRITING, scaffold_of
 from envscaler.synth.scenarios import Order, ScenarioWriter
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.solving import SolverRuns
@@ -146,7 +146,7 @@ class _Run:
                 continue
             order = _order(scenario, direction)
             outcome = Rewritten(env_id=name, made_from=scenario.id, direction=direction, scenario_id=order.id)
-            fault = self.journal.get(self._key(scenario, order))
+            fault = self.journal.get(self._key(skeleton, scenario, order))
             if order.id in there:
                 out.append(outcome)
             elif isinstance(fault, str):
@@ -172,7 +172,7 @@ class _Run:
             if fault is None and isinstance(proved, Proved):
                 new.append(_from(scenario, proved, outcome.direction))
             else:
-                self.journal.put(self._key(scenario, order), fault)
+                self.journal.put(self._key(skeleton, scenario, order), fault)
             out.append(outcome.model_copy(update={"fault": fault}))
         if new:
             # Proofs first: of a scenario that a kill prevents, the next run writes both again.
@@ -189,9 +189,9 @@ class _Run:
         writer = ScenarioWriter(
             skeleton,
             seed=derived_seed(rewriting.seed, skeleton.id),
-            asking=Asking(self.models, self.prompts, rewriting.attempts),
+            asking=Asking(self.models, self.prompts, rewriting.attempts, scaffold_of(skeleton)),
             sandbox=sandbox,
-            origin=writing_origin(self.models, self.prompts, skeleton.origin.language, rewriting.seed, self.runs),
+            origin=writing_origin(self.models, self.prompts, skeleton, rewriting.seed, self.runs),
             thresholds=rewriting.thresholds,
             solver_runs=self.runs,
         )
@@ -200,7 +200,7 @@ class _Run:
         except ProgramError as fault:
             return [f"{order.id}: {fault}" for order in orders]
 
-    def _key(self, scenario: Scenario, order: Order) -> str:
+    def _key(self, skeleton: EnvSkeleton, scenario: Scenario, order: Order) -> str:
         """Under what it is kept that there is no new version of a scenario: all that decides it."""
         return digest(
             {
@@ -211,7 +211,7 @@ class _Run:
                 "thresholds": self.rewriting.thresholds.model_dump(mode="json"),
                 "runs": self.runs.count,
                 "models": self.models.names,
-                "prompts": {role.name: self.prompts.digest(role) for role in WRITING},
+                "prompts": {role.name: self.prompts.digest(role) for role in WRITING[scaffold_of(skeleton)]},
             }
         )
 

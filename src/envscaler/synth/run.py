@@ -30,6 +30,7 @@ from envscaler.synth.merge import embedded
 from envscaler.synth.record import SynthRecord, record_path, write_record
 from envscaler.synth.report import SynthReport
 from envscaler.synth.resume import Keys, SynthJournal
+from envscaler.synth.scaffold import Scaffolder
 from envscaler.synth.settings import BUILDING, SynthSettings
 from envscaler.synth.structures import Structures
 from envscaler.synth.tally import Tally, short
@@ -98,13 +99,13 @@ class _Source:
         if settings.tasks is not None:
             found = read_tasks(settings.tasks, settings.limit)
             texts = tuple(task.text for task in found.tasks)
-            if settings.target is not None:
+            if settings.draws:
                 texts = drawn(texts, settings.seed)
             return cls(texts, (), tuple(map(str, found.problems)), found.duplicates)
         assert settings.descriptions is not None
         described = read_descriptions(settings.descriptions, settings.limit)
         descriptions = described.descriptions
-        if settings.target is not None:
+        if settings.draws:
             descriptions = drawn(descriptions, settings.seed)
         return cls((), descriptions, tuple(map(str, described.problems)), described.duplicates)
 
@@ -134,6 +135,7 @@ class _Run:
         self.keys = Keys(settings, models, prompts)
         structures = Structures(store, journal, keep_equal=settings.keep_equal_structures)
         self.chooser = Chooser(store, journal, self.keys, models.embedder, similarity=settings.similarity)
+        self.scaffolder = Scaffolder(settings, journal=journal, keys=self.keys, models=models, prompts=prompts)
         self.builder = Builder(
             settings,
             store=store,
@@ -144,10 +146,11 @@ class _Run:
             bench=bench,
             structures=structures,
             progress=progress,
+            scaffolder=self.scaffolder,
         )
         self.bench = bench
         self.tally = Tally()
-        self.gate = Gate(settings.target)
+        self.gate = Gate(settings.target or settings.environments, refill=settings.environments is None)
         self.record = record_path(store, self.keys.command())
         self.structures = structures
         self.seed_tasks: dict[str, list[tuple[int, str]]] = {}
@@ -188,6 +191,7 @@ class _Run:
         return self.tally.report(
             self.settings.library,
             problems=source.problems[:_MAX_PROBLEMS],
+            scaffolding=self.scaffolder.found,
             spent=use.spent,
             reused=use.reused,
             faults=self.models.faults,

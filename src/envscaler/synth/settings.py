@@ -18,6 +18,9 @@ BUILDING: tuple[Stage, ...] = ("program", "assess", "scenarios")
 """Stages that one environment goes through after another."""
 
 
+Scaffold = Literal["whole", "staged"]
+"""How an environment is asked for: in whole plans and programs, or in small questions around parts made by code."""
+
 CHECKS_PER_CALL = 8
 """Check functions asked for in one call, unless told otherwise."""
 METHODS_PER_CALL = 6
@@ -38,6 +41,9 @@ class SynthSettings(Record):
     target: int | None = Field(default=None, ge=1)
     """Environments wanted: tasks are taken in an order drawn by the seed until so many are accepted; None: all tasks
     in the order of their file."""
+    environments: int | None = Field(default=None, ge=1)
+    """Environments begun, whatever becomes of them: tasks are taken in an order drawn by the seed until there are so
+    many; None: all."""
     until: Stage = "scenarios"
     """Last stage carried out."""
     language: Literal["keep", "en"] = "keep"
@@ -58,6 +64,8 @@ class SynthSettings(Record):
 
     attempts: int = Field(default=3, ge=1)
     """Questions at most until a reply can be used; also how often a method is written."""
+    scaffold: Scaffold | Literal["auto"] = "auto"
+    """How environments are asked for; `auto`: whole, unless the model's first replies show that it cannot."""
     methods_per_call: int = Field(default=METHODS_PER_CALL, ge=1)
     """Methods asked for in one call; 1: each in a call of its own, as in the paper."""
     rounds: int = Field(default=100, ge=1)
@@ -102,9 +110,16 @@ class SynthSettings(Record):
     def _one_source(self) -> SynthSettings:
         if (self.tasks is None) == (self.descriptions is None):
             raise ValueError("give either tasks or descriptions")
-        if self.target is not None and self.clusters is not None:
-            raise ValueError("a target and clusters exclude each other: clusters need all descriptions beforehand")
+        if self.draws and self.clusters is not None:
+            raise ValueError("a number of environments and clusters exclude each other: clusters need all descriptions")
+        if self.target is not None and self.environments is not None:
+            raise ValueError("a target and a number of environments exclude each other")
         return self
+
+    @property
+    def draws(self) -> bool:
+        """Whether tasks are taken in an order drawn by the seed."""
+        return self.target is not None or self.environments is not None
 
     def reaches(self, stage: Stage) -> bool:
         """Whether `stage` is carried out."""

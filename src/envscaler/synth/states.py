@@ -15,12 +15,14 @@ from typing import Literal
 from envscaler.errors import NotJson, ProgramError
 from envscaler.program import state_faults
 from envscaler.roles import role as roles
+from envscaler.roles import staged as s
 from envscaler.roles import types as t
 from envscaler.sandbox import Judge, Program, Sandbox
 from envscaler.skeleton import Entity, EnvSkeleton, Rule
 from envscaler.state import State, canonical, digest
 from envscaler.synth.asking import Asking
 from envscaler.synth.distance import Shape
+from envscaler.synth.staged import records, schemas
 
 MAX_SEED_TASKS = 5
 """Task texts that prompts show of an environment: more would cost tokens and tell little."""
@@ -79,21 +81,31 @@ async def write_state(
     """
     broken: list[tuple[str, ...]] = []
 
-    async def doubt(reply: t.WriteStateReply) -> str | None:
-        fault = await _structure_fault(reply.state, known.entities, program, sandbox)
+    async def doubt(state: State) -> str | None:
+        fault = await _structure_fault(state, known.entities, program, sandbox)
         if fault is None:
-            false = await broken_predicates(reply.state, known.rules, judge or sandbox)
+            false = await broken_predicates(state, known.rules, judge or sandbox)
             broken.append(tuple(rule.predicate for rule in false if rule.predicate is not None))
             if false and not (tolerate_predicates and len(broken) > 1):
                 fault = "; ".join(f"it breaks the rule {rule.text!r} ({rule.predicate})" for rule in false)
-        return fault or _likeness_fault(reply.state, others, min_distance)
+        return fault or _likeness_fault(state, others, min_distance)
 
+    if asking.scaffold == "staged":
+        ids = records.ids(known.entities, index)
+        asked = s.WriteRecordsInputs(**dict(known), purpose=purpose, index=index, seed=seed, ids=ids)
+        written = await asking(
+            roles.WRITE_RECORDS,
+            asked,
+            doubt=lambda reply: doubt(records.state(reply, known.entities, ids)),
+            schema=schemas.write_records(known.entities, ids),
+        )
+        return WrittenState(state=canonical(records.state(written, known.entities, ids)), broken=broken[-1])
     reply = await asking(
         roles.WRITE_STATE,
         t.WriteStateInputs(
             **dict(known), source=program.source, purpose=purpose, index=index, seed=seed, wanted=wanted
         ),
-        doubt=doubt,
+        doubt=lambda reply: doubt(reply.state),
     )
     return WrittenState(state=canonical(reply.state), broken=broken[-1])
 

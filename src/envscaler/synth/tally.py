@@ -22,7 +22,7 @@ from envscaler.synth.report import (
     Target,
     Testing,
 )
-from envscaler.synth.resume import Decision, Unit
+from envscaler.synth.resume import Decision, Scaffolding, Unit
 from envscaler.synth.settings import STAGES, Stage
 
 
@@ -149,6 +149,7 @@ class Tally:
         library: Path,
         *,
         problems: tuple[str, ...],
+        scaffolding: Scaffolding | None,
         spent: ModelUse,
         reused: ModelUse,
         faults: Faults,
@@ -156,8 +157,17 @@ class Tally:
         record: Path | None = None,
         output: Path | None = None,
     ) -> SynthReport:
-        """The report of everything that was told."""
+        """The report of everything that was told.
+
+        Args:
+            scaffolding: None: not known. What finding it out took in vain is counted too.
+        """
+        use, unusable = self._use, self._unusable
+        if scaffolding is not None and scaffolding.scaffold == "staged":
+            use, unusable = merged(use, scaffolding.use), list(added_up([*unusable, *scaffolding.replies]))
         return SynthReport(
+            scaffold=scaffolding.scaffold if scaffolding is not None else None,
+            scaffold_reason=scaffolding.reason if scaffolding is not None else "",
             library=library,
             environments=tuple(self._environments),
             funnel=Funnel(**self._counts),
@@ -180,11 +190,11 @@ class Tally:
                 for env_id, merging in sorted(self._merged.items())
             ),
             problems=problems,
-            unusable=tuple(self._unusable),
+            unusable=tuple(unusable),
             target=target,
-            use=self._use,
-            per_designed=_averages(self._use, self._counts["designed"]),
-            per_accepted=_averages(self._use, self._counts["accepted"]),
+            use=use,
+            per_designed=_averages(use, self._counts["designed"]),
+            per_accepted=_averages(use, self._counts["accepted"]),
             uses=tuple(self._uses),
             spent=spent if spent.calls else ModelUse(cost_usd=0.0),
             reused=reused if reused.calls else ModelUse(cost_usd=0.0),

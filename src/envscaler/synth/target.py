@@ -21,12 +21,14 @@ InputT = TypeVar("InputT", str, EnvDescription)
 class Gate:
     """Counts environments that are begun, given up and over."""
 
-    def __init__(self, wanted: int | None) -> None:
+    def __init__(self, wanted: int | None, *, refill: bool = True) -> None:
         """
         Args:
             wanted: environments to accept; None: all that there are.
+            refill: whether another one is begun for each that is given up.
         """
         self.wanted = wanted
+        self._refill = refill
         self._begun = 0
         self._over = 0
         self._lost = 0
@@ -35,7 +37,7 @@ class Gate:
 
     async def opens(self) -> bool:
         """Wait until another environment may be needed; False when none will be."""
-        while self.wanted is not None and self._begun - len(self._given_up) >= self.wanted:
+        while self.wanted is not None and self._begun - len(self._given_up) * self._refill >= self.wanted:
             if self._over == self._begun:
                 return False
             await self._changed.wait()
@@ -62,8 +64,8 @@ class Gate:
         self._changed.set()
 
     def target(self, inputs_left: int) -> Target | None:
-        """How far it is; None where no number was asked for."""
-        if self.wanted is None:
+        """How far it is; None where no number of accepted ones was asked for."""
+        if self.wanted is None or not self._refill:
             return None
         return Target(
             environments=self.wanted,

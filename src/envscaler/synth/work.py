@@ -28,11 +28,12 @@ from envscaler.synth.programming import program
 from envscaler.synth.repair import assess_and_repair
 from envscaler.synth.replies import added_up
 from envscaler.synth.report import Testing
-from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit
+from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit, scaffold_of
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
-from envscaler.synth.settings import Stage, SynthSettings
+from envscaler.synth.settings import Scaffold, Stage, SynthSettings
 from envscaler.synth.solving import SolverRuns
+from envscaler.synth.staged.design import staged_design
 from envscaler.synth.structures import signature_of
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Work:
     """What is to be made, and what of it is there."""
 
     settings: SynthSettings
+    scaffold: Scaffold
     description: EnvDescription
     seed_tasks: tuple[str, ...]
     language: str
@@ -117,7 +119,7 @@ class _Making:
         self._prompts = prompts
         self._sandbox = sandbox
         self._done_with = done_with
-        self._asking = Asking(models, prompts, work.settings.attempts)
+        self._asking = Asking(models, prompts, work.settings.attempts, work.scaffold)
         self._seed = derived_seed(work.settings.seed, before.env_id)
         self._testing = before.testing
         self._assessed_by = before.assessed_by if before.failed is None else None
@@ -173,7 +175,8 @@ class _Making:
 
     async def _programmed(self) -> EnvSkeleton:
         work = self._work
-        made = await design(work.description, work.seed_tasks, work.language, self._asking)
+        plan = staged_design if work.scaffold == "staged" else design
+        made = await plan(work.description, work.seed_tasks, work.language, self._asking)
         self._done_with("design")
         self.stage = "program"
         programmed = await program(
@@ -184,7 +187,9 @@ class _Making:
             methods_per_call=work.settings.methods_per_call,
         )
         self._dropped_tools = programmed.dropped
-        start = origin(self._models, self._prompts, (*DISCOVERING, *PROGRAMMING), work.language, work.settings.seed)
+        start = origin(
+            self._models, self._prompts, (*DISCOVERING, *PROGRAMMING[work.scaffold]), work.language, work.settings.seed
+        )
         return EnvSkeleton(
             id=work.before.env_id,
             description=work.description,
@@ -217,7 +222,7 @@ class _Making:
             seed=self._seed,
             asking=self._asking,
             sandbox=self._sandbox,
-            origin=writing_origin(self._models, self._prompts, skeleton.origin.language, settings.seed, runs),
+            origin=writing_origin(self._models, self._prompts, skeleton, settings.seed, runs),
             min_state_distance=settings.min_state_distance,
             thresholds=settings.thresholds,
             solver_runs=runs,
@@ -285,9 +290,9 @@ def rejection(assessment: Assessment) -> str:
     return f"{name} rate {rate:.2f} is below {assessment.threshold:.2f}{example}"
 
 
-def writing_origin(models: Models, prompts: Prompts, language: str, seed: int, runs: SolverRuns) -> Origin:
-    """Where scenarios come from: who wrote them, and who played them."""
-    made = origin(models, prompts, WRITING, language, seed)
+def writing_origin(models: Models, prompts: Prompts, skeleton: EnvSkeleton, seed: int, runs: SolverRuns) -> Origin:
+    """Where scenarios of an environment come from: who wrote them, and who played them."""
+    made = origin(models, prompts, WRITING[scaffold_of(skeleton)], skeleton.origin.language, seed)
     if runs.agent is None:
         return made
     return made.model_copy(

@@ -1,0 +1,314 @@
+"""Tests of the staged scaffold: what code makes of small replies, and a library made by a model that plans nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synth.conftest import settings_of, synth, tree
+from synth.lending import LendingModel
+from synth.staged_lending import FIELDS, METHODS, RULES, TOOLS, StagedLendingModel
+
+from envscaler.errors import UsageError
+from envscaler.models import Models, ModelSettings, open_models
+from envscaler.program import state_faults
+from envscaler.program.arguments import SchemaChecker
+from envscaler.roles import staged as s
+from envscaler.roles import types as t
+from envscaler.roles.role import Prompts
+from envscaler.skeleton import Entity, EnvDescription
+from envscaler.store import LibraryStore
+from envscaler.synth import SynthReport, run_synth
+from envscaler.synth.design import state_doubt, tools_doubt
+from envscaler.synth.staged import methods, parts, records, schemas
+
+Opened = Callable[[LendingModel], Models]
+
+NAMED = (s.NamedEntity(name="Thing", description=""), s.NamedEntity(name="Member", description=""))
+DESCRIBED = s.DescribeEntitiesReply.model_validate({"fields": FIELDS, "rules": RULES})
+LISTED = s.ListToolsReply.model_validate(TOOLS)
+ENTITIES = parts.entities(NAMED, DESCRIBED)
+DESIGNED = parts.tools(LISTED, ENTITIES)
+
+
+def entity(name: str) -> Entity:
+    return next(one for one in ENTITIES if one.name == name)
+
+
+def tool(name: str) -> Any:
+    return next(one for one in DESIGNED if one.name == name)
+
+
+# -- parts --
+
+
+@pytest.mark.parametrize(
+    ("noun", "many"), [("thing", "things"), ("box", "boxes"), ("city", "cities"), ("day", "days"), ("visit", "visits")]
+)
+def test_a_container_has_the_plural_of_its_entity(noun: str, many: str) -> None:
+    assert parts.plural(noun) == many
+
+
+@pytest.mark.parametrize(
+    ("name", "snake"), [("BookLoan", "book_loan"), ("Thing", "thing"), ("VATRate", "vat_rate"), ("room_2", "room_2")]
+)
+def test_names_become_snake_case(name: str, snake: str) -> None:
+    assert parts.snake(name) == snake
+
+
+def test_equal_entities_are_one() -> None:
+    reply = s.NameEntitiesReply.model_validate(StagedLendingModel().name_entities(t.PlanStateInputs(**_beginning())))
+    assert [one.name for one in parts.named(reply)] == ["Thing", "Member"]
+
+
+def test_ids_are_added_references_resolved_and_ids_that_point_at_nothing_left_out() -> None:
+    assert [one.name for one in entity("Thing").attributes] == ["thing_id", "label", "status", "member_id"]
+    assert entity("Thing").attributes[-1].references == "Member"
+    assert entity("Thing").attributes[2].enum == ("free", "lent")
+
+
+def test_what_exists_once_is_a_clock_and_a_counter_for_each_kind() -> None:
+    assert [one.name for one in entity(parts.SYSTEM).attributes] == [
+        "current_time",
+        "next_thing_number",
+        "next_member_number",
+    ]
+
+
+def test_tools_that_do_the_same_or_hide_a_state_key_are_left_out() -> None:
+    assert [one.name for one in DESIGNED] == [
+        "find_things",
+        "get_thing",
+        "find_members",
+        "add_thing",
+        "lend_thing",
+        "scrap_thing",
+    ]
+
+
+def test_parameters_and_effects_follow_from_kind_and_fields() -> None:
+    assert tool("find_things").parameters["required"] == []
+    assert tool("find_things").parameters["properties"]["status"]["enum"] == ["free", "lent"]
+    # What a new record needs and nobody could guess is asked for, whether it was listed or not.
+    assert tool("add_thing").parameters["required"] == ["label", "member_id"]
+    assert [(one.kind, one.entity, one.attributes) for one in tool("add_thing").effects] == [
+        ("create", "Thing", ()),
+        ("update", parts.SYSTEM, ("next_thing_number",)),
+    ]
+    assert tool("lend_thing").parameters["required"] == ["thing_id", "status", "member_id"]
+    assert tool("lend_thing").effects[0].attributes == ("status", "member_id")
+    assert [parts.kind_of(one) for one in DESIGNED] == ["list", "get", "list", "create", "change", "delete"]
+
+
+def test_rules_are_told_to_the_updates_that_they_concern_and_the_others_are_said_not_to_be_enforced() -> None:
+    lent, shouts = parts.rules(RULES, DESIGNED, ENTITIES)
+    assert lent.tools == ("add_thing", "lend_thing", "scrap_thing")
+    assert lent.enforced is None
+    assert (shouts.tools, shouts.enforced) == ((), False)
+
+
+_WORDS = st.sampled_from(
+    ["thing", "Thing", "member", "id", "status", "thing_id", "class", "due date", "", "Ünï", "a-b"]
+)
+_FIELDS = st.lists(
+    st.builds(
+        s.StagedField,
+        name=_WORDS,
+        type=st.sampled_from(s.FIELD_TYPES),
+        references=st.none() | st.sampled_from(["Thing", "Member", "Nobody"]),
+        values=st.lists(_WORDS, max_size=3).map(tuple),
+    ),
+    max_size=6,
+).map(tuple)
+
+
+@given(fields=st.dictionaries(st.sampled_from(["Thing", "Member", "Other"]), _FIELDS, min_size=1))
+def test_whatever_fields_are_named_the_entities_are_sound(fields: dict[str, tuple[s.StagedField, ...]]) -> None:
+    made = parts.entities(NAMED, s.DescribeEntitiesReply(fields=fields))
+    assert state_doubt(t.PlanStateReply(entities=made)) is None
+
+
+_LISTED = st.builds(
+    s.ListedTool,
+    kind=st.sampled_from(["get", "list", "create", "change", "delete"]),
+    entity=st.sampled_from(["Thing", "Member", "Nobody"]),
+    name=st.sampled_from(["find", "Find Things", "things", "next_thing_number", "def", "é", "a", "b"]),
+    description=st.sampled_from(["", "Does it."]),
+    fields=st.lists(st.sampled_from(["label", "status", "member_id", "thing_id", "none"]), max_size=4).map(tuple),
+)
+
+
+@given(queries=st.lists(_LISTED, min_size=1, max_size=5), updates=st.lists(_LISTED, min_size=1, max_size=5))
+def test_whatever_tools_are_listed_those_made_are_sound(
+    queries: list[s.ListedTool], updates: list[s.ListedTool]
+) -> None:
+    made = parts.tools(s.ListToolsReply(queries=tuple(queries), updates=tuple(updates)), ENTITIES)
+    for one in made:
+        ast.parse(f"{methods.signature(one)} pass")
+        assert methods.steps(one, ENTITIES)
+    if {one.effect for one in made} == {"query", "update"}:
+        assert tools_doubt(t.PlanToolsReply(tools=made), ENTITIES) is None
+
+
+# -- questions --
+
+
+def test_what_the_fake_model_answers_satisfies_the_schemas_of_the_questions() -> None:
+    model, known = StagedLendingModel(), _beginning()
+    ids = records.ids(ENTITIES, 0)
+    asked = s.WriteRecordsInputs(
+        **known, entities=ENTITIES, rules=(), tools=DESIGNED, purpose="scenario", index=0, seed=1, ids=ids
+    )
+    assert _faults(schemas.write_records(ENTITIES, ids), model.write_records(asked)) == []
+    # What it is given to much or too little of is what the schemas say.
+    assert _faults(schemas.describe_entities(NAMED), {"fields": FIELDS, "rules": RULES})
+    assert _faults(schemas.name_entities(), {"entities": [{"name": "thing", "description": "Some"}] * 3})
+
+
+def test_a_schema_offers_no_reference_to_what_is_not_there() -> None:
+    ids = records.ids(ENTITIES, 0)
+    thing = {"label": "Drill", "status": "free", "member_id": "member_99"}
+    reply = {"records": {"things": dict.fromkeys(ids["things"], thing), "members": {}}}
+    faults = _faults(schemas.write_records(ENTITIES, ids), reply)
+    assert any("member_99" in fault for fault in faults)
+
+
+def test_the_frame_of_a_state_is_sound_and_states_differ_in_ids() -> None:
+    for index in range(3):
+        ids = records.ids(ENTITIES, index)
+        asked = s.WriteRecordsInputs(
+            **_beginning(),
+            entities=ENTITIES,
+            rules=(),
+            tools=DESIGNED,
+            purpose="scenario",
+            index=index,
+            seed=1,
+            ids=ids,
+        )
+        reply = s.WriteRecordsReply.model_validate(StagedLendingModel().write_records(asked))
+        state = records.state(reply, ENTITIES, ids)
+        assert state_faults(state, ENTITIES) == ()
+        assert f"thing_{state['next_thing_number']}" not in state["things"]
+    assert not set(records.ids(ENTITIES, 0)["things"]) & set(records.ids(ENTITIES, 1)["things"])
+
+
+def test_a_method_gets_the_signature_that_was_asked_for() -> None:
+    body = '    """Lend."""\n    if args:\n        return 1\n    return 2\n'
+    source = f"import os\n\ndef lend_thing(self, thing, *args):\n{body}"
+    assert methods.with_signature(source, tool("lend_thing")) == (
+        f"def lend_thing(self, thing_id: str, status: str, member_id: str) -> dict[str, Any]:\n{body}"
+    )
+
+
+def test_an_optional_filter_may_be_left_out() -> None:
+    assert methods.signature(tool("find_things")) == (
+        "def find_things(self, status: str | None = None) -> dict[str, Any]:"
+    )
+
+
+# -- a run --
+
+
+def staged(opened: Opened, model: LendingModel, **more: Any) -> Any:
+    return synth(opened, model, settings_of(**more))
+
+
+@pytest.mark.anyio
+async def test_a_model_that_plans_nothing_whole_makes_a_library_in_small_questions(
+    opened: Opened, task_file: Path, tmp_path: Path
+) -> None:
+    model = StagedLendingModel()
+    report = await staged(opened, model, task_file=task_file, library=tmp_path / "library")
+    assert report.scaffold == "staged"
+    assert "plan_state" in report.scaffold_reason
+    assert model.asked["plan_state"] == 2
+    assert (model.asked["write_class"], model.asked["write_methods"], model.asked["write_state"]) == (0, 0, 0)
+    assert report.funnel.accepted == report.funnel.distinct == 3
+    assert report.funnel.proved > 0
+    assert [one.role for one in report.unusable] == ["plan_state"]
+    skeleton = LibraryStore.open(tmp_path / "library").read_environment(report.environments[0])
+    assert {one.name for one in skeleton.tools} == set(METHODS)
+    assert "name_entities" in skeleton.origin.prompts
+    assert "plan_state" not in skeleton.origin.prompts
+
+
+@pytest.mark.anyio
+async def test_the_scaffold_is_found_out_once_and_a_later_run_knows_it(
+    opened: Opened, task_file: Path, tmp_path: Path
+) -> None:
+    library = tmp_path / "library"
+    first = StagedLendingModel()
+    await staged(opened, first, task_file=task_file, library=library, limit=1)
+    again = StagedLendingModel()
+    report = await staged(opened, again, task_file=task_file, library=library)
+    assert again.asked["plan_state"] == 0
+    assert report.scaffold == "staged"
+    whole = tmp_path / "whole"
+    await staged(opened, StagedLendingModel(), task_file=task_file, library=whole)
+    assert {name: text for name, text in tree(library).items() if name != "library.json"} == {
+        name: text for name, text in tree(whole).items() if name != "library.json"
+    }
+
+
+@pytest.mark.anyio
+async def test_a_model_that_plans_whole_environments_is_asked_for_them(
+    opened: Opened, task_file: Path, tmp_path: Path
+) -> None:
+    model = LendingModel()
+    report = await staged(opened, model, task_file=task_file, library=tmp_path / "library")
+    assert report.scaffold == "whole"
+    assert model.asked["name_entities"] == 0
+
+
+@pytest.mark.anyio
+async def test_a_scaffold_asked_for_is_not_found_out(opened: Opened, task_file: Path, tmp_path: Path) -> None:
+    model = StagedLendingModel()
+    report = await staged(opened, model, task_file=task_file, library=tmp_path / "library", scaffold="staged")
+    assert (report.scaffold, model.asked["plan_state"]) == ("staged", 0)
+
+
+@pytest.mark.anyio
+async def test_the_embedded_model_is_not_asked_in_small_questions(task_file: Path, tmp_path: Path) -> None:
+    async with open_models(ModelSettings()) as models:
+        with pytest.raises(UsageError, match="--scaffold staged"):
+            await run_synth(settings_of(task_file, tmp_path / "library", scaffold="staged"), models, Prompts())
+
+
+class BadMethod(StagedLendingModel):
+    """Refuses with an invented guard when it lends."""
+
+    def write_tool(self, inputs: s.WriteToolInputs) -> Any:
+        reply = super().write_tool(inputs)
+        guard = '    if self.things[thing_id]["weight"] > 3:\n        return {"success": False, "error": "too heavy"}\n'
+        if inputs.tool.name == "lend_thing":
+            head, mark, rest = reply.partition("    self.things[thing_id]")
+            return head + guard + mark + rest
+        return reply
+
+
+@pytest.mark.anyio
+async def test_a_method_with_an_invented_guard_is_not_sent_back_but_loses_the_guard(
+    opened: Opened, task_file: Path, tmp_path: Path
+) -> None:
+    model = BadMethod()
+    report: SynthReport = await staged(
+        opened, model, task_file=task_file, library=tmp_path / "library", limit=1, until="program", scaffold="staged"
+    )
+    skeleton = LibraryStore.open(tmp_path / "library").read_environment(report.environments[0])
+    assert "weight" not in skeleton.source
+    assert any("lend_thing" in one for one in skeleton.origin.dropped)
+    assert model.asked["write_tool"] == len(METHODS) + 1
+
+
+def _beginning() -> dict[str, Any]:
+    return {"description": EnvDescription(summary="Desk", introduction="A desk."), "seed_tasks": (), "language": "en"}
+
+
+def _faults(schema: dict[str, Any], reply: Any) -> list[str]:
+    return list(SchemaChecker(schema).faults(reply, "the reply"))
