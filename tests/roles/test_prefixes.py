@@ -104,8 +104,8 @@ PAIRS: dict[str, tuple[Record, Record, float]] = {
         0.6,
     ),
     "list_tools": (
-        s.ListToolsInputs(**BEGINNING, entities=PLANNED["entities"], rules=()),
-        s.ListToolsInputs(**elsewhere(entities=PLANNED["entities"], rules=())),
+        s.ListToolsInputs(**BEGINNING, entities=PLANNED["entities"]),
+        s.ListToolsInputs(**elsewhere(entities=PLANNED["entities"])),
         0.5,
     ),
     # Asked about often: calls about one environment share all that they can.

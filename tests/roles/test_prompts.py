@@ -109,9 +109,7 @@ INPUTS: dict[str, Record] = {
     "plan_tools": t.PlanToolsInputs(**ENVIRONMENT),
     "name_entities": t.PlanStateInputs(description=DESCRIPTION, seed_tasks=(TASK,)),
     "describe_entities": s.DescribeEntitiesInputs(description=DESCRIPTION, seed_tasks=(TASK,), named=NAMED),
-    "list_tools": s.ListToolsInputs(
-        description=DESCRIPTION, seed_tasks=(TASK,), entities=ENTITIES, rules=("A Tool that is lent stays.",)
-    ),
+    "list_tools": s.ListToolsInputs(description=DESCRIPTION, seed_tasks=(TASK,), entities=ENTITIES),
     "write_class": t.WriteClassInputs(**WITH_TOOLS),
     "write_method": t.WriteMethodInputs(**WITH_TOOLS, class_source=CLASS, class_name="ToolRentalCounter", tool=RENT),
     "write_methods": t.WriteMethodsInputs(

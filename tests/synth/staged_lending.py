@@ -11,41 +11,49 @@ from envscaler.roles import staged as s
 from envscaler.roles import types as t
 
 CANNOT = "The state would hold things and members.\n- Entity: Thing"
-FIELDS = {
-    "Thing": [
-        {"name": "label", "type": "text"},
-        {"name": "status", "type": "status", "values": ["free", "lent"]},
-        {"name": "member", "type": "reference", "references": "Member"},
-        {"name": "shelf_id", "type": "text"},
-    ],
-    "Member": [{"name": "name", "type": "text"}, {"name": "joined", "type": "date"}],
+KINDS = {
+    "Thing": {
+        "fields": [{"name": "label", "type": "text"}, {"name": "shelf_id", "type": "text"}],
+        "status": ["free", "lent"],
+        "belongs_to": ["Member", "Nobody"],
+    },
+    "Member": {
+        "fields": [
+            {"name": "name", "type": "text"},
+            {"name": "joined", "type": "date"},
+            {"name": "id", "type": "text"},
+        ],
+        "status": [],
+        "belongs_to": [],
+    },
 }
-RULES = ["A Thing whose status is lent cannot get another member.", "Nobody shouts."]
 TOOLS = {
-    "queries": [
-        {
-            "kind": "list",
-            "entity": "Thing",
-            "name": "find_things",
-            "description": "Lists things.",
-            "fields": ["status"],
-        },
-        {"kind": "get", "entity": "Thing", "name": "get_thing", "description": "Shows one.", "fields": ["label"]},
-        {"kind": "list", "entity": "Member", "name": "find_members", "description": "Lists.", "fields": ["name"]},
-        {"kind": "list", "entity": "Thing", "name": "list_things", "description": "The same.", "fields": ["status"]},
+    "lists": [
+        {"entity": "Thing", "name": "find_things", "description": "Lists things.", "fields": ["status"]},
+        {"entity": "Member", "name": "find_members", "description": "Lists members.", "fields": ["name"]},
+        {"entity": "Thing", "name": "list_things", "description": "The same again.", "fields": ["status"]},
     ],
-    "updates": [
-        {"kind": "create", "entity": "Thing", "name": "add_thing", "description": "Adds one.", "fields": ["label"]},
+    "gets": [{"entity": "Thing", "name": "get_thing", "description": "Shows one."}],
+    "creates": [{"entity": "Thing", "name": "add_thing", "description": "Adds one.", "fields": ["label", "status"]}],
+    "changes": [
         {
-            "kind": "change",
             "entity": "Thing",
             "name": "lend_thing",
             "description": "Lends one.",
-            "fields": ["member_id", "status"],
+            "fields": ["member_id"],
+            "refused_when": {"field": "status", "value": "lent"},
         },
-        {"kind": "delete", "entity": "Thing", "name": "scrap_thing", "description": "Scraps one.", "fields": ["label"]},
-        {"kind": "change", "entity": "Thing", "name": "things", "description": "Has a bad name.", "fields": ["label"]},
+        {"entity": "Thing", "name": "give_back", "description": "Takes one back.", "fields": ["status"]},
+        {"entity": "Thing", "name": "things", "description": "Has a bad name.", "fields": ["label"]},
+        {
+            "entity": "Thing",
+            "name": "label_thing",
+            "description": "Labels one.",
+            "fields": ["label"],
+            "refused_when": {"field": "status", "value": "on the moon"},
+        },
     ],
+    "deletes": [{"entity": "Thing", "name": "scrap_thing", "description": "Scraps one."}],
 }
 METHODS = {
     "find_things": """
@@ -62,13 +70,15 @@ METHODS = {
     return {"success": True, "data": found}
 """,
     "add_thing": """
-    if not isinstance(label, str) or not label:
-        return {"success": False, "error": "label must be a text"}
+    if not isinstance(label, str) or not label or not isinstance(shelf_code, str) or not shelf_code:
+        return {"success": False, "error": "label and shelf_code must be texts"}
+    if status not in ("free", "lent"):
+        return {"success": False, "error": "status is free or lent"}
     if member_id not in self.members:
         return {"success": False, "error": f"There is no member {member_id}."}
     thing_id = f"thing_{self.next_thing_number}"
-    record = {"thing_id": thing_id, "label": label, "status": "free", "member_id": member_id}
-    self.things[thing_id] = record
+    given = {"label": label, "shelf_code": shelf_code, "status": status, "member_id": member_id}
+    self.things[thing_id] = {"thing_id": thing_id, **given}
     self.next_thing_number += 1
     return {"success": True, "message": "Added.", "data": {"thing_id": thing_id}}
 """,
@@ -77,11 +87,26 @@ METHODS = {
         return {"success": False, "error": f"There is no thing {thing_id}."}
     if member_id not in self.members:
         return {"success": False, "error": f"There is no member {member_id}."}
+    if self.things[thing_id]["status"] == "lent":
+        return {"success": False, "error": f"Thing {thing_id} is lent."}
+    self.things[thing_id]["member_id"] = member_id
+    return {"success": True, "message": f"Thing {thing_id} goes to {member_id}."}
+""",
+    "give_back": """
+    if thing_id not in self.things:
+        return {"success": False, "error": f"There is no thing {thing_id}."}
     if status not in ("free", "lent"):
         return {"success": False, "error": "status is free or lent"}
-    self.things[thing_id]["member_id"] = member_id
     self.things[thing_id]["status"] = status
     return {"success": True, "message": f"Thing {thing_id} is {status}."}
+""",
+    "label_thing": """
+    if thing_id not in self.things:
+        return {"success": False, "error": f"There is no thing {thing_id}."}
+    if not isinstance(label, str) or not label:
+        return {"success": False, "error": "label must be a text"}
+    self.things[thing_id]["label"] = label
+    return {"success": True, "message": f"Thing {thing_id} is labelled {label}."}
 """,
     "scrap_thing": """
     if thing_id not in self.things:
@@ -110,7 +135,7 @@ class StagedLendingModel(LendingModel):
         }
 
     def describe_entities(self, inputs: s.DescribeEntitiesInputs) -> Any:
-        return {"fields": FIELDS, "rules": RULES}
+        return {"kinds": KINDS}
 
     def list_tools(self, inputs: s.ListToolsInputs) -> Any:
         return TOOLS
@@ -128,6 +153,7 @@ class StagedLendingModel(LendingModel):
                 "things": {
                     key: {
                         "label": f"label {shift} {number}",
+                        "shelf_code": f"S{number + shift}",
                         "status": ("free", "lent")[number % 2],
                         "member_id": members[(number + inputs.index) % len(members)],
                     }
@@ -140,44 +166,24 @@ class StagedLendingModel(LendingModel):
             }
         }
 
-    def test_call(self, inputs: t.TestCallInputs) -> Any:
-        things, members = list(inputs.state["things"]), list(inputs.state["members"])
-        values = {"thing_id": (things or ["thing_1"])[0], "member_id": members[0], "label": f"round {inputs.round}"}
-        values |= {"status": "lent", "name": inputs.state["members"][members[0]]["name"]}
-        if inputs.case == "negative":
-            values |= {"thing_id": "thing_99", "label": "", "status": "none", "name": "Nobody"}
-        names = inputs.tool.parameters["properties"]
-        return {"intent": f"{inputs.case} call", "arguments": {name: values[name] for name in names}}
-
     def write_task(self, inputs: t.WriteTaskInputs) -> Any:
-        thing, member = next(iter(inputs.state["things"])), next(iter(inputs.state["members"]))
+        thing = next(key for key, one in inputs.state["things"].items() if one["status"] == "lent")
         return {
-            "task": f"Lend {thing} to {member}.",
-            "plan": [
-                {"name": "lend_thing", "arguments": {"thing_id": thing, "member_id": member, "status": "lent"}},
-            ],
+            "task": f"Take {thing} back.",
+            "plan": [{"name": "give_back", "arguments": {"thing_id": thing, "status": "free"}}],
         }
 
     def agent_turn(self, inputs: t.AgentTurnInputs) -> Any:
         if any(isinstance(message, ToolMessage) for message in inputs.conversation):
             return "Done."
-        thing, member = _lent(inputs.task)
-        return called("lend_thing", thing_id=thing, member_id=member, status="lent")
+        return called("give_back", thing_id=inputs.task.split()[1], status="free")
 
     def write_checklist(self, inputs: t.WriteChecklistInputs) -> Any:
-        thing, member = _lent(inputs.task)
-        return {"checklist": [f"Has {thing} been lent to {member}?"]}
+        return {"checklist": [f"Is {inputs.task.split()[1]} free?"]}
 
     def write_check(self, inputs: t.WriteCheckInputs) -> Any:
-        thing, member = _lent(inputs.task)
+        thing = inputs.task.split()[1]
         return (
             "```python\ndef check_func(final_state):\n"
-            f'    thing = final_state["things"].get("{thing}") or {{}}\n'
-            f'    return (thing.get("status"), thing.get("member_id")) == ("lent", "{member}")\n```'
+            f'    return (final_state["things"].get("{thing}") or {{}}).get("status") == "free"\n```'
         )
-
-
-def _lent(task: str) -> tuple[str, str]:
-    """The thing and the member that a task is about."""
-    words = task.rstrip(".").split()
-    return words[1], words[3]

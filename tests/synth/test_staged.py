@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synth.conftest import settings_of, synth, tree
 from synth.lending import LendingModel
-from synth.staged_lending import FIELDS, METHODS, RULES, TOOLS, StagedLendingModel
+from synth.staged_lending import KINDS, METHODS, TOOLS, StagedLendingModel
 
 from envscaler.errors import UsageError
 from envscaler.models import Models, ModelSettings, open_models
@@ -30,7 +30,7 @@ from envscaler.synth.staged import methods, parts, records, schemas
 Opened = Callable[[LendingModel], Models]
 
 NAMED = (s.NamedEntity(name="Thing", description=""), s.NamedEntity(name="Member", description=""))
-DESCRIBED = s.DescribeEntitiesReply.model_validate({"fields": FIELDS, "rules": RULES})
+DESCRIBED = s.DescribeEntitiesReply.model_validate({"kinds": KINDS})
 LISTED = s.ListToolsReply.model_validate(TOOLS)
 ENTITIES = parts.entities(NAMED, DESCRIBED)
 DESIGNED = parts.tools(LISTED, ENTITIES)
@@ -66,10 +66,17 @@ def test_equal_entities_are_one() -> None:
     assert [one.name for one in parts.named(reply)] == ["Thing", "Member"]
 
 
-def test_ids_are_added_references_resolved_and_ids_that_point_at_nothing_left_out() -> None:
-    assert [one.name for one in entity("Thing").attributes] == ["thing_id", "label", "status", "member_id"]
+def test_ids_are_added_references_resolved_and_ids_that_point_at_nothing_are_codes() -> None:
+    assert [one.name for one in entity("Thing").attributes] == [
+        "thing_id",
+        "label",
+        "shelf_code",
+        "status",
+        "member_id",
+    ]
     assert entity("Thing").attributes[-1].references == "Member"
-    assert entity("Thing").attributes[2].enum == ("free", "lent")
+    assert entity("Thing").attributes[3].enum == ("free", "lent")
+    assert [one.name for one in entity("Member").attributes] == ["member_id", "name", "joined"]
 
 
 def test_what_exists_once_is_a_clock_and_a_counter_for_each_kind() -> None:
@@ -83,10 +90,12 @@ def test_what_exists_once_is_a_clock_and_a_counter_for_each_kind() -> None:
 def test_tools_that_do_the_same_or_hide_a_state_key_are_left_out() -> None:
     assert [one.name for one in DESIGNED] == [
         "find_things",
-        "get_thing",
         "find_members",
+        "get_thing",
         "add_thing",
         "lend_thing",
+        "give_back",
+        "label_thing",
         "scrap_thing",
     ]
 
@@ -95,62 +104,82 @@ def test_parameters_and_effects_follow_from_kind_and_fields() -> None:
     assert tool("find_things").parameters["required"] == []
     assert tool("find_things").parameters["properties"]["status"]["enum"] == ["free", "lent"]
     # What a new record needs and nobody could guess is asked for, whether it was listed or not.
-    assert tool("add_thing").parameters["required"] == ["label", "member_id"]
+    assert tool("add_thing").parameters["required"] == ["label", "shelf_code", "status", "member_id"]
     assert [(one.kind, one.entity, one.attributes) for one in tool("add_thing").effects] == [
         ("create", "Thing", ()),
         ("update", parts.SYSTEM, ("next_thing_number",)),
     ]
-    assert tool("lend_thing").parameters["required"] == ["thing_id", "status", "member_id"]
-    assert tool("lend_thing").effects[0].attributes == ("status", "member_id")
-    assert [parts.kind_of(one) for one in DESIGNED] == ["list", "get", "list", "create", "change", "delete"]
+    assert tool("lend_thing").parameters["required"] == ["thing_id", "member_id"]
+    assert tool("lend_thing").effects[0].attributes == ("member_id",)
+    assert [parts.kind_of(one) for one in DESIGNED] == [
+        "list",
+        "list",
+        "get",
+        "create",
+        "change",
+        "change",
+        "change",
+        "delete",
+    ]
 
 
-def test_rules_are_told_to_the_updates_that_they_concern_and_the_others_are_said_not_to_be_enforced() -> None:
-    lent, shouts = parts.rules(RULES, DESIGNED, ENTITIES)
-    assert lent.tools == ("add_thing", "lend_thing", "scrap_thing")
-    assert lent.enforced is None
-    assert (shouts.tools, shouts.enforced) == ((), False)
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "lend_thing refuses a Thing whose status is lent."),
+        ("zh", "当 Thing 的 status 为 lent 时，lend_thing 会拒绝。"),
+        ("fi", "lend_thing refuses a Thing whose status is lent."),
+    ],
+)
+def test_a_rule_is_what_a_tool_refuses_and_none_is_made_of_a_value_that_there_is_not(language: str, text: str) -> None:
+    (rule,) = parts.rules(LISTED, DESIGNED, ENTITIES, language)
+    assert (rule.text, rule.tools) == (text, ("lend_thing",))
 
 
 _WORDS = st.sampled_from(
     ["thing", "Thing", "member", "id", "status", "thing_id", "class", "due date", "", "Ünï", "a-b"]
 )
-_FIELDS = st.lists(
-    st.builds(
-        s.StagedField,
-        name=_WORDS,
-        type=st.sampled_from(s.FIELD_TYPES),
-        references=st.none() | st.sampled_from(["Thing", "Member", "Nobody"]),
-        values=st.lists(_WORDS, max_size=3).map(tuple),
-    ),
-    max_size=6,
-).map(tuple)
+_KIND = st.builds(
+    s.StagedKind,
+    fields=st.lists(
+        st.builds(s.StagedField, name=_WORDS, type=st.sampled_from(s.FIELD_TYPES)), min_size=1, max_size=6
+    ).map(tuple),
+    status=st.lists(_WORDS, max_size=3).map(tuple),
+    belongs_to=st.lists(st.sampled_from(["Thing", "Member", "Nobody"]), max_size=3).map(tuple),
+)
 
 
-@given(fields=st.dictionaries(st.sampled_from(["Thing", "Member", "Other"]), _FIELDS, min_size=1))
-def test_whatever_fields_are_named_the_entities_are_sound(fields: dict[str, tuple[s.StagedField, ...]]) -> None:
-    made = parts.entities(NAMED, s.DescribeEntitiesReply(fields=fields))
+@given(kinds=st.dictionaries(st.sampled_from(["Thing", "Member", "Other"]), _KIND, min_size=1))
+def test_whatever_fields_are_named_the_entities_are_sound(kinds: dict[str, s.StagedKind]) -> None:
+    made = parts.entities(NAMED, s.DescribeEntitiesReply(kinds=kinds))
     assert state_doubt(t.PlanStateReply(entities=made)) is None
 
 
 _LISTED = st.builds(
     s.ListedTool,
-    kind=st.sampled_from(["get", "list", "create", "change", "delete"]),
     entity=st.sampled_from(["Thing", "Member", "Nobody"]),
     name=st.sampled_from(["find", "Find Things", "things", "next_thing_number", "def", "é", "a", "b"]),
     description=st.sampled_from(["", "Does it."]),
     fields=st.lists(st.sampled_from(["label", "status", "member_id", "thing_id", "none"]), max_size=4).map(tuple),
+    refused_when=st.none()
+    | st.builds(s.Refused, field=st.sampled_from(["status", "none"]), value=st.sampled_from(["lent", True, "none"])),
 )
 
 
-@given(queries=st.lists(_LISTED, min_size=1, max_size=5), updates=st.lists(_LISTED, min_size=1, max_size=5))
-def test_whatever_tools_are_listed_those_made_are_sound(
-    queries: list[s.ListedTool], updates: list[s.ListedTool]
-) -> None:
-    made = parts.tools(s.ListToolsReply(queries=tuple(queries), updates=tuple(updates)), ENTITIES)
+_SEVERAL = st.lists(_LISTED, max_size=3).map(tuple)
+
+
+@given(
+    reply=st.builds(
+        s.ListToolsReply, lists=_SEVERAL, gets=_SEVERAL, creates=_SEVERAL, changes=_SEVERAL, deletes=_SEVERAL
+    )
+)
+def test_whatever_tools_are_listed_those_made_are_sound(reply: s.ListToolsReply) -> None:
+    made = parts.tools(reply, ENTITIES)
     for one in made:
         ast.parse(f"{methods.signature(one)} pass")
         assert methods.steps(one, ENTITIES)
+    assert all(rule.tools for rule in parts.rules(reply, made, ENTITIES, "en"))
     if {one.effect for one in made} == {"query", "update"}:
         assert tools_doubt(t.PlanToolsReply(tools=made), ENTITIES) is None
 
@@ -166,13 +195,13 @@ def test_what_the_fake_model_answers_satisfies_the_schemas_of_the_questions() ->
     )
     assert _faults(schemas.write_records(ENTITIES, ids), model.write_records(asked)) == []
     # What it is given to much or too little of is what the schemas say.
-    assert _faults(schemas.describe_entities(NAMED), {"fields": FIELDS, "rules": RULES})
+    assert _faults(schemas.describe_entities(NAMED), {"kinds": KINDS})
     assert _faults(schemas.name_entities(), {"entities": [{"name": "thing", "description": "Some"}] * 3})
 
 
 def test_a_schema_offers_no_reference_to_what_is_not_there() -> None:
     ids = records.ids(ENTITIES, 0)
-    thing = {"label": "Drill", "status": "free", "member_id": "member_99"}
+    thing = {"label": "Drill", "shelf_code": "S1", "status": "free", "member_id": "member_99"}
     reply = {"records": {"things": dict.fromkeys(ids["things"], thing), "members": {}}}
     faults = _faults(schemas.write_records(ENTITIES, ids), reply)
     assert any("member_99" in fault for fault in faults)
@@ -202,7 +231,7 @@ def test_a_method_gets_the_signature_that_was_asked_for() -> None:
     body = '    """Lend."""\n    if args:\n        return 1\n    return 2\n'
     source = f"import os\n\ndef lend_thing(self, thing, *args):\n{body}"
     assert methods.with_signature(source, tool("lend_thing")) == (
-        f"def lend_thing(self, thing_id: str, status: str, member_id: str) -> dict[str, Any]:\n{body}"
+        f"def lend_thing(self, thing_id: str, member_id: str) -> dict[str, Any]:\n{body}"
     )
 
 
@@ -287,7 +316,7 @@ class BadMethod(StagedLendingModel):
         reply = super().write_tool(inputs)
         guard = '    if self.things[thing_id]["weight"] > 3:\n        return {"success": False, "error": "too heavy"}\n'
         if inputs.tool.name == "lend_thing":
-            head, mark, rest = reply.partition("    self.things[thing_id]")
+            head, mark, rest = reply.partition('    self.things[thing_id]["member_id"]')
             return head + guard + mark + rest
         return reply
 

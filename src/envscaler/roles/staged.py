@@ -18,16 +18,17 @@ from envscaler.state import JsonValue
 
 ToolKind = Literal["get", "list", "create", "change", "delete"]
 QUERIES: tuple[ToolKind, ...] = ("get", "list")
-UPDATES: tuple[ToolKind, ...] = ("create", "change", "delete")
 
-FieldType = Literal["text", "integer", "number", "boolean", "date", "status", "reference"]
-FIELD_TYPES: tuple[FieldType, ...] = ("text", "integer", "number", "boolean", "date", "status", "reference")
+FieldType = Literal["text", "integer", "number", "boolean", "date"]
+FIELD_TYPES: tuple[FieldType, ...] = ("text", "integer", "number", "boolean", "date")
 
 
 class NamedEntity(Record):
     name: str
     """Singular, CamelCase."""
     description: str
+    fields: tuple[str, ...] = ()
+    """Some of what is kept of each; asked for because what has no fields is no kind of record."""
 
 
 class NameEntitiesReply(Record):
@@ -39,10 +40,16 @@ class NameEntitiesReply(Record):
 class StagedField(Record):
     name: str
     type: FieldType
-    references: str | None = None
-    """The entity, for type `reference`."""
-    values: tuple[str, ...] = ()
-    """The values, for type `status`."""
+
+
+class StagedKind(Record):
+    """What is kept of one kind of record. Ids and references are no fields: code adds them."""
+
+    fields: tuple[StagedField, ...] = Field(min_length=1)
+    status: tuple[str, ...] = ()
+    """The stages that such a record goes through."""
+    belongs_to: tuple[str, ...] = ()
+    """Entities to one record of which each of these belongs."""
 
 
 class DescribeEntitiesInputs(t.PlanStateInputs):
@@ -50,32 +57,52 @@ class DescribeEntitiesInputs(t.PlanStateInputs):
 
 
 class DescribeEntitiesReply(Record):
-    """The fields of each kind of record, and the rules."""
+    """The fields of each kind of record."""
 
-    fields: dict[str, tuple[StagedField, ...]] = Field(min_length=1)
-    """By entity. Ids are no fields of their own: code adds them."""
-    rules: tuple[str, ...] = ()
+    kinds: dict[str, StagedKind] = Field(min_length=1)
 
 
 class ListToolsInputs(t.PlanStateInputs):
     entities: tuple[Entity, ...]
-    rules: tuple[str, ...]
+
+
+class Refused(Record):
+    """When a change is refused: a rule of the domain that code can write out."""
+
+    field: str
+    value: str | bool
 
 
 class ListedTool(Record):
-    kind: ToolKind
     entity: str
     name: str
     description: str
     fields: tuple[str, ...] = ()
-    """`list`: what can be filtered by; `create`: what is given; `change`: what is set."""
+    """Of a list, what can be filtered by; of a new record, what is given; of a change, what is set."""
+    refused_when: Refused | None = None
+    """Of a change or deletion: the record as it must not be."""
 
 
 class ListToolsReply(Record):
-    """The operations; their parameters and effects follow from kind and fields."""
+    """The operations by kind; their parameters and effects follow from kind and fields."""
 
-    queries: tuple[ListedTool, ...] = Field(min_length=1)
-    updates: tuple[ListedTool, ...] = Field(min_length=1)
+    lists: tuple[ListedTool, ...]
+    gets: tuple[ListedTool, ...]
+    creates: tuple[ListedTool, ...]
+    changes: tuple[ListedTool, ...]
+    deletes: tuple[ListedTool, ...] = ()
+
+    @property
+    def by_kind(self) -> tuple[tuple[ToolKind, ListedTool], ...]:
+        """Each operation with its kind, queries first."""
+        parts: tuple[tuple[ToolKind, tuple[ListedTool, ...]], ...] = (
+            ("list", self.lists),
+            ("get", self.gets),
+            ("create", self.creates),
+            ("change", self.changes),
+            ("delete", self.deletes),
+        )
+        return tuple((kind, one) for kind, listed in parts for one in listed)
 
 
 class WriteToolInputs(t.WriteMethodInputs):

@@ -28,7 +28,7 @@ from envscaler.synth.asking import Asking
 from envscaler.synth.chains import Chain
 from envscaler.synth.judging import CallJudge, Tried, with_finding
 from envscaler.synth.seeds import derived_seed
-from envscaler.synth.staged.schemas import test_call
+from envscaler.synth.staged.calls import drawn
 from envscaler.synth.states import known_of, write_state
 
 CHAINS = 10
@@ -252,6 +252,7 @@ class _Rounds:
         history: Mapping[tuple[str, CaseType], Sequence[str]],
     ) -> None:
         self._known = dict(known_of(skeleton))
+        self._entities = skeleton.entities
         self._seed = seed
         self._asking = asking
         self._judge = CallJudge(skeleton, asking, judging, evaluator)
@@ -262,20 +263,7 @@ class _Rounds:
         turn, chain = turn_and_chain
         state, digest = await chain.state(), chain.digest
         try:
-            asked = await self._asking(
-                roles.TEST_CALL,
-                t.TestCallInputs(
-                    **self._known,
-                    state=state,
-                    tool=turn.tool,
-                    case=turn.case,
-                    round=turn.round,
-                    seed=derived_seed(self._seed, turn.round),
-                    history=tuple(self._history.get((turn.tool.name, turn.case), ())),
-                ),
-                sample=turn.round,
-                schema=test_call(turn.tool, turn.case) if self._asking.scaffold == "staged" else None,
-            )
+            asked = await self._written(turn, state)
             call = ToolCall(name=turn.tool.name, arguments=asked.arguments)
             refused = refusal(turn.tool, call)
             examined = await chain.call(turn.round, turn.tool, call) if refused is None else None
@@ -293,6 +281,24 @@ class _Rounds:
             return Trial(tried, await self._judge.judge(tried))
         except ReplyError as fault:
             return f"round {turn.round} ({turn.tool.name}, {turn.case}): {fault}"
+
+    async def _written(self, turn: Turn, state: State) -> t.TestCallReply:
+        seed = derived_seed(self._seed, turn.round)
+        if self._asking.scaffold == "staged":
+            return drawn(turn.tool, turn.case, state, self._entities, seed)
+        return await self._asking(
+            roles.TEST_CALL,
+            t.TestCallInputs(
+                **self._known,
+                state=state,
+                tool=turn.tool,
+                case=turn.case,
+                round=turn.round,
+                seed=seed,
+                history=tuple(self._history.get((turn.tool.name, turn.case), ())),
+            ),
+            sample=turn.round,
+        )
 
 
 def refusal(tool: ToolSpec, call: ToolCall) -> str | None:

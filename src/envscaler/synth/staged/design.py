@@ -36,7 +36,7 @@ async def staged_design(
     entities = parts.entities(named, described)
     listed = await asking(
         roles.LIST_TOOLS,
-        s.ListToolsInputs(**dict(start), entities=entities, rules=described.rules),
+        s.ListToolsInputs(**dict(start), entities=entities),
         doubt=lambda reply: _tools_doubt(reply, entities),
         schema=schemas.list_tools(entities),
     )
@@ -46,7 +46,7 @@ async def staged_design(
         seed_tasks=seed_tasks,
         language=language,
         entities=entities,
-        rules=parts.rules(described.rules, tools, entities),
+        rules=parts.rules(listed, tools, entities, language),
         tools=tools,
     )
 

@@ -16,6 +16,7 @@ from envscaler.skeleton import Attribute, Effect, Entity, Rule, ToolSpec
 SYSTEM = "SystemRecord"
 """The entity of what exists once: the clock and the counters, which code makes."""
 CLOCK = "current_time"
+STATUS = "status"
 
 _TYPES: dict[s.FieldType, str] = {
     "text": "str",
@@ -23,12 +24,9 @@ _TYPES: dict[s.FieldType, str] = {
     "number": "float",
     "boolean": "bool",
     "date": "str",
-    "status": "str",
-    "reference": "str",
 }
 _SCHEMA_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 DATE = "Date, YYYY-MM-DD"
-_WORD = re.compile(r"[a-z0-9]+")
 
 
 def snake(name: str) -> str:
@@ -63,7 +61,7 @@ def named(reply: s.NameEntitiesReply) -> tuple[s.NamedEntity, ...]:
         name = "".join(part[:1].upper() + part[1:] for part in re.findall(r"[A-Za-z0-9]+", one.name))
         container = plural(snake(name))
         if name.isidentifier() and not keyword.iskeyword(name) and name != SYSTEM and container:
-            kept.setdefault(container, s.NamedEntity(name=name, description=one.description))
+            kept.setdefault(container, one.model_copy(update={"name": name}))
     return tuple(kept.values())
 
 
@@ -78,7 +76,7 @@ def entities(named_ones: Sequence[s.NamedEntity], reply: s.DescribeEntitiesReply
             key=f"{names[one.name]}_id",
             attributes=(
                 Attribute(name=f"{names[one.name]}_id", type="str", description="Id"),
-                *_attributes(one.name, reply.fields.get(one.name, ()), names),
+                *_attributes(one.name, reply.kinds.get(one.name), names),
             ),
         )
         for one in named_ones
@@ -93,37 +91,32 @@ def records(entities_: Iterable[Entity]) -> tuple[Entity, ...]:
     return tuple(entity for entity in entities_ if entity.container is not None)
 
 
-def _attributes(owner: str, fields: Sequence[s.StagedField], names: dict[str, str]) -> list[Attribute]:
-    own_key = f"{names[owner]}_id"
-    by_stem = {stem: name for name, stem in names.items()}
+def _attributes(owner: str, kind: s.StagedKind | None, names: dict[str, str]) -> list[Attribute]:
+    if kind is None:
+        return []
+    keys = {f"{stem}_id" for stem in names.values()}
     kept: dict[str, Attribute] = {}
-    for field in fields:
-        name = snake(re.sub(r"\W+", "_", field.name))
-        target = field.references if field.type == "reference" else None
-        stem = name.removesuffix("_id").removesuffix("_ids")
-        if target is None and stem != name:
-            # An id that points at nothing cannot be followed: it is a reference, or it is left out.
-            target = by_stem.get(stem)
-            if target is None:
-                continue
-        if name in ("id", "") or (target is not None and target not in names):
+    for field in kind.fields:
+        # An id of what is no record here is a text like another, and must not look like a reference.
+        name = re.sub(r"_ids?$", "_code", snake(re.sub(r"\W+", "_", field.name)))
+        if not name.isidentifier() or keyword.iskeyword(name) or name in {"id", STATUS, *names.values(), *keys}:
             continue
-        if target is not None:
-            name = stem if stem.endswith(names[target]) else names[target] if stem == "" else stem
-            name = f"{name}_id"
-        attribute = _attribute(name, field, target)
-        if attribute.name != own_key and name.isidentifier() and not keyword.iskeyword(name):
-            kept.setdefault(name, attribute)
+        described = DATE if field.type == "date" else ""
+        kept.setdefault(name, Attribute(name=name, type=_TYPES[field.type], description=described))
+    stages = tuple(dict.fromkeys(snake(re.sub(r"\W+", "_", stage)) for stage in kind.status))
+    stages = tuple(stage for stage in stages if stage)
+    if len(stages) > 1:
+        kept[STATUS] = Attribute(name=STATUS, type="str", enum=stages)
+    for other in dict.fromkeys(kind.belongs_to):
+        if other in names and other != owner:
+            key = f"{names[other]}_id"
+            kept[key] = Attribute(name=key, type="str", references=other, description=f"Id of a {other}")
     return list(kept.values())
 
 
-def _attribute(name: str, field: s.StagedField, target: str | None) -> Attribute:
-    if target is not None:
-        return Attribute(name=name, type="str", references=target, description=f"Id of a {target}")
-    if field.type == "status":
-        values = tuple(dict.fromkeys(snake(re.sub(r"\W+", "_", value)) for value in field.values if value.strip()))
-        return Attribute(name=name, type="str", enum=values if len(values) > 1 else None)
-    return Attribute(name=name, type=_TYPES[field.type], description=DATE if field.type == "date" else "")
+def telling(entity: Entity) -> tuple[Attribute, ...]:
+    """The attributes whose value can forbid a change: those with few values."""
+    return tuple(one for one in entity.attributes if one.enum or one.type == "bool")
 
 
 def is_date(attribute: Attribute) -> bool:
@@ -131,14 +124,14 @@ def is_date(attribute: Attribute) -> bool:
     return attribute.description == DATE
 
 
-def given(tool: s.ListedTool, entity: Entity) -> tuple[Attribute, ...]:
+def given(kind: s.ToolKind, tool: s.ListedTool, entity: Entity) -> tuple[Attribute, ...]:
     """The fields that a tool is given, its key aside: those listed, and for a new record all that has no default."""
     listed = [one for one in entity.attributes if one.name in tool.fields and one.name != entity.key]
-    if tool.kind == "create":
+    if kind == "create":
         return tuple(
             one for one in entity.attributes if one.name != entity.key and (one in listed or not has_default(one))
         )
-    return tuple(listed) if tool.kind in ("list", "change") else ()
+    return tuple(listed) if kind in ("list", "change") else ()
 
 
 def has_default(attribute: Attribute) -> bool:
@@ -153,36 +146,36 @@ def tools(reply: s.ListToolsReply, entities_: Sequence[Entity]) -> tuple[ToolSpe
     taken |= {one.name for entity in entities_ if entity.container is None for one in entity.attributes}
     made: dict[str, ToolSpec] = {}
     does: set[tuple[str, str, tuple[str, ...]]] = set()
-    for listed in (*reply.queries, *reply.updates):
+    for kind, listed in reply.by_kind:
         entity, name = by_name.get(listed.entity), snake(listed.name)
         if entity is None or not name.isidentifier() or keyword.iskeyword(name) or name in taken or name in made:
             continue
-        fields = given(listed, entity)
-        doing = (listed.kind, entity.name, tuple(one.name for one in fields))
-        if doing in does or (listed.kind == "change" and not fields):
+        fields = given(kind, listed, entity)
+        doing = (kind, entity.name, tuple(one.name for one in fields))
+        if doing in does or (kind == "change" and not fields):
             continue
         does.add(doing)
-        made[name] = _tool(name, listed, entity, fields)
+        made[name] = _tool(name, kind, listed.description, entity, fields)
     return tuple(made.values())
 
 
-def _tool(name: str, listed: s.ListedTool, entity: Entity, fields: Sequence[Attribute]) -> ToolSpec:
+def _tool(name: str, kind: s.ToolKind, description: str, entity: Entity, fields: Sequence[Attribute]) -> ToolSpec:
     properties: JsonSchema = {}
-    if listed.kind in ("get", "change", "delete"):
+    if kind in ("get", "change", "delete"):
         properties[str(entity.key)] = {"type": "string", "description": f"Id of the {entity.name}"}
     for one in fields:
-        properties[one.name] = _property(one, listed.kind)
+        properties[one.name] = _property(one, kind)
     schema: JsonSchema = {
         "type": "object",
         "properties": properties,
-        "required": [] if listed.kind == "list" else list(properties),
+        "required": [] if kind == "list" else list(properties),
     }
     return ToolSpec(
         name=name,
-        description=listed.description.strip() or name.replace("_", " "),
+        description=description.strip() or name.replace("_", " "),
         parameters=schema,
-        effect="query" if listed.kind in s.QUERIES else "update",
-        effects=_effects(listed.kind, entity, fields),
+        effect="query" if kind in s.QUERIES else "update",
+        effects=_effects(kind, entity, fields),
     )
 
 
@@ -221,24 +214,31 @@ def kind_of(tool: ToolSpec) -> s.ToolKind:
     return {"create": "create", "update": "change", "delete": "delete"}[effect.kind]  # type: ignore[return-value]
 
 
-def rules(texts: Iterable[str], tools_: Sequence[ToolSpec], entities_: Sequence[Entity]) -> tuple[Rule, ...]:
-    """The rules, each with the updates that set a field it speaks of; one that concerns none is not enforced."""
-    made = {}
+_RULES = {
+    "en": "{tool} refuses a {entity} whose {field} is {value}.",
+    "zh": "当 {entity} 的 {field} 为 {value} 时，{tool} 会拒绝。",
+}
+"""By language; English where we have none in it."""
+
+
+def rules(
+    reply: s.ListToolsReply, tools_: Sequence[ToolSpec], entities_: Sequence[Entity], language: str
+) -> tuple[Rule, ...]:
+    """One rule for each update that says when it is refused."""
     by_name = {entity.name: entity for entity in entities_}
-    for text in texts:
-        text = " ".join(text.split())
-        words = set(_WORD.findall(text.lower()))
-        concerned = tuple(tool.name for tool in tools_ if tool.effect == "update" and _speaks_of(words, tool, by_name))
-        if words:
-            made[text] = Rule(text=text, tools=concerned, enforced=None if concerned else False)
-    return tuple(made.values())
-
-
-def _speaks_of(words: set[str], tool: ToolSpec, by_name: dict[str, Entity]) -> bool:
-    entity = by_name[(tool.effects or ())[0].entity]
-    nouns = set(snake(entity.name).split("_"))
-    if not words & (nouns | {plural(noun) for noun in nouns}):
-        return False
-    if kind_of(tool) != "change":
-        return True
-    return any(words.issuperset(name.removesuffix("_id").split("_")) for name in tool.parameters["properties"])
+    made = {tool.name: tool for tool in tools_}
+    found: dict[str, Rule] = {}
+    for kind, listed in reply.by_kind:
+        tool = made.get(snake(listed.name))
+        if tool is None or kind not in ("change", "delete") or kind_of(tool) != kind or listed.refused_when is None:
+            continue
+        entity = by_name[listed.entity]
+        attribute = next((one for one in telling(entity) if one.name == listed.refused_when.field), None)
+        value = listed.refused_when.value
+        if attribute is None or (value not in attribute.enum if attribute.enum else not isinstance(value, bool)):
+            continue
+        text = _RULES.get(language, _RULES["en"]).format(
+            tool=tool.name, entity=entity.name, field=attribute.name, value=str(value).lower()
+        )
+        found.setdefault(tool.name, Rule(text=text, tools=(tool.name,)))
+    return tuple(found.values())

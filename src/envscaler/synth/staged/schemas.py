@@ -7,74 +7,72 @@ Source: ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from envscaler.assessment import CaseType
 from envscaler.record import JsonSchema
 from envscaler.roles import staged as s
-from envscaler.skeleton import Attribute, Entity, ToolSpec
-from envscaler.synth.staged.parts import is_date, records
+from envscaler.skeleton import Attribute, Entity
+from envscaler.synth.staged.parts import is_date, records, telling
 
 _ENTITIES = (3, 4)
-_FIELDS = (3, 6)
-_RULES = (2, 4)
-_QUERIES = (5, 6)
-_UPDATES = (5, 6)
+_FIELDS = (2, 4)
+_STAGES = (2, 4)
 _NAME = r"^[a-z][a-z0-9_]{1,29}$"
-_PLAIN: tuple[s.FieldType, ...] = ("text", "integer", "number", "boolean", "date")
 _DAY = r"^202[45]-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])$"
 
 
 def name_entities() -> JsonSchema:
     """Names of entities."""
-    one = _object({"name": {"type": "string", "pattern": r"^[A-Z][A-Za-z]{2,24}$"}, "description": _text(120)})
+    one = _object(
+        {
+            "name": {"type": "string", "pattern": r"^[A-Z][A-Za-z]{2,24}$"},
+            "description": _text(120),
+            "fields": _several(_words(), (3, 3)),
+        }
+    )
     return _object({"entities": _several(one, _ENTITIES)})
 
 
 def describe_entities(named: Sequence[s.NamedEntity]) -> JsonSchema:
-    """Fields by entity, and rules."""
-    fields: dict[str, JsonSchema] = {}
+    """Fields, stages and owners by entity."""
+    field = _object({"name": _name(), "type": {"type": "string", "enum": list(s.FIELD_TYPES)}})
+    kinds: dict[str, JsonSchema] = {}
     for entity in named:
         others = [one.name for one in named if one.name != entity.name]
-        forms = [
-            _object({"name": _name(), "type": {"type": "string", "enum": list(_PLAIN)}}),
-            _object({"name": _name(), "type": {"const": "status"}, "values": _several(_name(), (2, 5))}),
-        ]
-        if others:
-            forms.append(
-                _object({"name": _name(), "type": {"const": "reference"}, "references": {"enum": others}}),
-            )
-        fields[entity.name] = _several({"anyOf": forms}, _FIELDS)
-    return _object({"fields": _object(fields), "rules": _several(_text(160), _RULES)})
+        kinds[entity.name] = _object(
+            {
+                "fields": _several(field, _FIELDS),
+                "status": _several(_name(), _STAGES),
+                "belongs_to": {"type": "array", "items": {"enum": others}, "maxItems": min(2, len(others))},
+            }
+        )
+    return _object({"kinds": _object(kinds)})
 
 
 def list_tools(entities: Sequence[Entity]) -> JsonSchema:
-    """Queries and updates; for each entity the fields that it has."""
+    """Operations by kind; for each entity the fields that it has."""
 
-    def of(kinds: Iterable[s.ToolKind]) -> JsonSchema:
-        return {
-            "anyOf": [
-                _object(
-                    {
-                        "kind": {"type": "string", "enum": list(kinds)},
-                        "entity": {"const": entity.name},
-                        "name": _name(),
-                        "description": _text(160),
-                        "fields": {
-                            "type": "array",
-                            "items": {"enum": [one.name for one in entity.attributes if one.name != entity.key]},
-                            "minItems": 1,
-                            "maxItems": 5,
-                        },
-                    }
-                )
-                for entity in records(entities)
-                if len(entity.attributes) > 1
-            ]
-        }
+    def of(*, most_fields: int, refuses: bool = False) -> JsonSchema:
+        forms = []
+        for entity in records(entities):
+            form: dict[str, JsonSchema] = {"entity": {"const": entity.name}, "name": _name(), "description": _text(120)}
+            if most_fields:
+                names = [one.name for one in entity.attributes if one.name != entity.key]
+                form["fields"] = _several({"enum": names}, (1, most_fields))
+            values = [_object({"field": {"const": one.name}, "value": _value(one, ())}) for one in telling(entity)]
+            if refuses and values:
+                form["refused_when"] = {"anyOf": values}
+            forms.append(_object(form))
+        return {"anyOf": forms}
 
     return _object(
-        {"queries": _several(of(s.QUERIES), _QUERIES), "updates": _several(of(s.UPDATES), _UPDATES)},
+        {
+            "lists": _several(of(most_fields=2), (3, 3)),
+            "gets": _several(of(most_fields=0), (2, 2)),
+            "creates": _several(of(most_fields=5), (2, 2)),
+            "changes": _several(of(most_fields=2, refuses=True), (4, 4)),
+            "deletes": _several(of(most_fields=0, refuses=True), (1, 1)),
+        }
     )
 
 
@@ -99,16 +97,6 @@ def write_records(entities: Sequence[Entity], ids: Mapping[str, Sequence[str]]) 
     return _object({"records": _object(parts)})
 
 
-def test_call(tool: ToolSpec, case: CaseType) -> JsonSchema:
-    """The arguments of a test call; in a positive case of the types of the tool."""
-    properties = tool.parameters["properties"]
-    if case == "negative":
-        odd: JsonSchema = {"anyOf": [{"type": "string", "maxLength": 40}, {"type": "integer"}, {"type": "null"}]}
-        properties = dict.fromkeys(properties, odd)
-    arguments = _object(properties) | {"required": tool.parameters["required"]}
-    return _object({"intent": _text(160), "arguments": arguments})
-
-
 def _value(attribute: Attribute, ids: Sequence[str]) -> JsonSchema:
     if attribute.references:
         return {"enum": list(ids)}
@@ -123,6 +111,10 @@ def _value(attribute: Attribute, ids: Sequence[str]) -> JsonSchema:
 
 def _name() -> JsonSchema:
     return {"type": "string", "pattern": _NAME}
+
+
+def _words() -> JsonSchema:
+    return {"type": "string", "pattern": r"^[a-z][a-z _]{1,24}$"}
 
 
 def _text(most: int) -> JsonSchema:
