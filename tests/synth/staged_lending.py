@@ -44,7 +44,7 @@ TOOLS = {
             "refused_when": {"field": "status", "value": "lent"},
         },
         {"entity": "Thing", "name": "give_back", "description": "Takes one back.", "fields": ["status"]},
-        {"entity": "Thing", "name": "things", "description": "Has a bad name.", "fields": ["label"]},
+        {"entity": "Thing", "name": "delete_things", "description": "Removes all.", "fields": ["shelf_code"]},
         {
             "entity": "Thing",
             "name": "label_thing",
@@ -99,6 +99,14 @@ METHODS = {
         return {"success": False, "error": "status is free or lent"}
     self.things[thing_id]["status"] = status
     return {"success": True, "message": f"Thing {thing_id} is {status}."}
+""",
+    "set_thing_shelf_code": """
+    if thing_id not in self.things:
+        return {"success": False, "error": f"There is no thing {thing_id}."}
+    if not isinstance(shelf_code, str) or not shelf_code:
+        return {"success": False, "error": "shelf_code must be a text"}
+    self.things[thing_id]["shelf_code"] = shelf_code
+    return {"success": True, "message": f"Thing {thing_id} is on {shelf_code}."}
 """,
     "label_thing": """
     if thing_id not in self.things:

@@ -33,7 +33,7 @@ NAMED = (s.NamedEntity(name="Thing", description=""), s.NamedEntity(name="Member
 DESCRIBED = s.DescribeEntitiesReply.model_validate({"kinds": KINDS})
 LISTED = s.ListToolsReply.model_validate(TOOLS)
 ENTITIES = parts.entities(NAMED, DESCRIBED)
-DESIGNED = parts.tools(LISTED, ENTITIES)
+DESIGNED, _ = parts.tools(LISTED, ENTITIES, "en")
 
 
 def entity(name: str) -> Entity:
@@ -87,7 +87,7 @@ def test_what_exists_once_is_a_clock_and_a_counter_for_each_kind() -> None:
     ]
 
 
-def test_tools_that_do_the_same_or_hide_a_state_key_are_left_out() -> None:
+def test_tools_that_do_the_same_are_left_out_and_names_that_mislead_replaced() -> None:
     assert [one.name for one in DESIGNED] == [
         "find_things",
         "find_members",
@@ -95,6 +95,7 @@ def test_tools_that_do_the_same_or_hide_a_state_key_are_left_out() -> None:
         "add_thing",
         "lend_thing",
         "give_back",
+        "set_thing_shelf_code",
         "label_thing",
         "scrap_thing",
     ]
@@ -119,6 +120,7 @@ def test_parameters_and_effects_follow_from_kind_and_fields() -> None:
         "change",
         "change",
         "change",
+        "change",
         "delete",
     ]
 
@@ -132,7 +134,7 @@ def test_parameters_and_effects_follow_from_kind_and_fields() -> None:
     ],
 )
 def test_a_rule_is_what_a_tool_refuses_and_none_is_made_of_a_value_that_there_is_not(language: str, text: str) -> None:
-    (rule,) = parts.rules(LISTED, DESIGNED, ENTITIES, language)
+    _, (rule,) = parts.tools(LISTED, ENTITIES, language)
     assert (rule.text, rule.tools) == (text, ("lend_thing",))
 
 
@@ -175,11 +177,11 @@ _SEVERAL = st.lists(_LISTED, max_size=3).map(tuple)
     )
 )
 def test_whatever_tools_are_listed_those_made_are_sound(reply: s.ListToolsReply) -> None:
-    made = parts.tools(reply, ENTITIES)
+    made, rules = parts.tools(reply, ENTITIES, "en")
     for one in made:
         ast.parse(f"{methods.signature(one)} pass")
         assert methods.steps(one, ENTITIES)
-    assert all(rule.tools for rule in parts.rules(reply, made, ENTITIES, "en"))
+    assert all(rule.tools for rule in rules)
     if {one.effect for one in made} == {"query", "update"}:
         assert tools_doubt(t.PlanToolsReply(tools=made), ENTITIES) is None
 

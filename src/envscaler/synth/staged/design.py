@@ -40,13 +40,13 @@ async def staged_design(
         doubt=lambda reply: _tools_doubt(reply, entities),
         schema=schemas.list_tools(entities),
     )
-    tools = parts.tools(listed, entities)
+    tools, rules = parts.tools(listed, entities, language)
     return Design(
         description=description,
         seed_tasks=seed_tasks,
         language=language,
         entities=entities,
-        rules=parts.rules(listed, tools, entities, language),
+        rules=rules,
         tools=tools,
     )
 
@@ -65,7 +65,7 @@ def _fields_doubt(named: tuple[s.NamedEntity, ...], reply: s.DescribeEntitiesRep
 
 
 def _tools_doubt(reply: s.ListToolsReply, entities: tuple[Entity, ...]) -> str | None:
-    made = parts.tools(reply, entities)
+    made, _ = parts.tools(reply, entities, "en")
     if len(made) < _LEAST_TOOLS:
         return f"only {len(made)} different operations can be used; list at least {_LEAST_TOOLS}"
     return tools_doubt(t.PlanToolsReply(tools=made), entities)

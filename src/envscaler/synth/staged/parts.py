@@ -139,24 +139,61 @@ def has_default(attribute: Attribute) -> bool:
     return bool(attribute.enum) or attribute.type == "bool" or is_date(attribute)
 
 
-def tools(reply: s.ListToolsReply, entities_: Sequence[Entity]) -> tuple[ToolSpec, ...]:
-    """The tools that can be used, queries first; one for each name, and one for each thing that is done."""
+_LOOKING = {"list", "find", "search", "filter", "get", "show", "view", "fetch"}
+_MAKING = {"create", "add", "register"}
+_CHANGING = {"update", "change", "edit", "set"}
+_DELETING = {"delete", "remove"}
+_MISLEADING: dict[s.ToolKind, set[str]] = {
+    "list": _MAKING | _CHANGING | _DELETING,
+    "get": _MAKING | _CHANGING | _DELETING,
+    "create": _LOOKING | _DELETING | {"update", "change", "edit"},
+    "change": _LOOKING | _MAKING | _DELETING,
+    "delete": _LOOKING | _MAKING | _CHANGING,
+}
+"""By kind, verbs that say that a tool does something else."""
+
+
+def tools(
+    reply: s.ListToolsReply, entities_: Sequence[Entity], language: str
+) -> tuple[tuple[ToolSpec, ...], tuple[Rule, ...]]:
+    """The tools that can be used, queries first, one for each thing that is done; and what they refuse, as rules.
+
+    A name that is taken, or that says something else than the tool does, is replaced by one that code makes.
+    """
     by_name = {entity.name: entity for entity in records(entities_)}
     taken = {entity.container for entity in by_name.values()}
     taken |= {one.name for entity in entities_ if entity.container is None for one in entity.attributes}
     made: dict[str, ToolSpec] = {}
+    rules: list[Rule] = []
     does: set[tuple[str, str, tuple[str, ...]]] = set()
     for kind, listed in reply.by_kind:
-        entity, name = by_name.get(listed.entity), snake(listed.name)
-        if entity is None or not name.isidentifier() or keyword.iskeyword(name) or name in taken or name in made:
+        entity = by_name.get(listed.entity)
+        if entity is None:
             continue
         fields = given(kind, listed, entity)
         doing = (kind, entity.name, tuple(one.name for one in fields))
         if doing in does or (kind == "change" and not fields):
             continue
-        does.add(doing)
-        made[name] = _tool(name, kind, listed.description, entity, fields)
-    return tuple(made.values())
+        name, description = snake(listed.name), listed.description
+        if not _is_name(name) or name in taken or name in made or name.split("_")[0] in _MISLEADING[kind]:
+            name = description = _plain_name(kind, entity, fields)
+        if name not in taken and name not in made:
+            does.add(doing)
+            made[name] = _tool(name, kind, description, entity, fields)
+            rules += _rules(name, kind, listed.refused_when, entity, language)
+    return tuple(made.values()), tuple(rules)
+
+
+def _is_name(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def _plain_name(kind: s.ToolKind, entity: Entity, fields: Sequence[Attribute]) -> str:
+    """`set_order_status`, `list_orders_by_status` …"""
+    noun, named = snake(entity.name), "_and_".join(one.name.removesuffix("_id") for one in fields)
+    if kind == "list":
+        return f"list_{plural(noun)}_by_{named}" if named else f"list_{plural(noun)}"
+    return f"set_{noun}_{named}" if kind == "change" else f"{kind}_{noun}"
 
 
 def _tool(name: str, kind: s.ToolKind, description: str, entity: Entity, fields: Sequence[Attribute]) -> ToolSpec:
@@ -172,7 +209,7 @@ def _tool(name: str, kind: s.ToolKind, description: str, entity: Entity, fields:
     }
     return ToolSpec(
         name=name,
-        description=description.strip() or name.replace("_", " "),
+        description=name.replace("_", " ").capitalize() if description.strip() in ("", name) else description.strip(),
         parameters=schema,
         effect="query" if kind in s.QUERIES else "update",
         effects=_effects(kind, entity, fields),
@@ -221,24 +258,14 @@ _RULES = {
 """By language; English where we have none in it."""
 
 
-def rules(
-    reply: s.ListToolsReply, tools_: Sequence[ToolSpec], entities_: Sequence[Entity], language: str
-) -> tuple[Rule, ...]:
-    """One rule for each update that says when it is refused."""
-    by_name = {entity.name: entity for entity in entities_}
-    made = {tool.name: tool for tool in tools_}
-    found: dict[str, Rule] = {}
-    for kind, listed in reply.by_kind:
-        tool = made.get(snake(listed.name))
-        if tool is None or kind not in ("change", "delete") or kind_of(tool) != kind or listed.refused_when is None:
-            continue
-        entity = by_name[listed.entity]
-        attribute = next((one for one in telling(entity) if one.name == listed.refused_when.field), None)
-        value = listed.refused_when.value
-        if attribute is None or (value not in attribute.enum if attribute.enum else not isinstance(value, bool)):
-            continue
-        text = _RULES.get(language, _RULES["en"]).format(
-            tool=tool.name, entity=entity.name, field=attribute.name, value=str(value).lower()
-        )
-        found.setdefault(tool.name, Rule(text=text, tools=(tool.name,)))
-    return tuple(found.values())
+def _rules(tool: str, kind: s.ToolKind, refused: s.Refused | None, entity: Entity, language: str) -> tuple[Rule, ...]:
+    if refused is None or kind not in ("change", "delete"):
+        return ()
+    attribute = next((one for one in telling(entity) if one.name == refused.field), None)
+    if attribute is None:
+        return ()
+    if refused.value not in attribute.enum if attribute.enum else not isinstance(refused.value, bool):
+        return ()
+    text = _RULES.get(language, _RULES["en"])
+    said = text.format(tool=tool, entity=entity.name, field=attribute.name, value=str(refused.value).lower())
+    return (Rule(text=said, tools=(tool,)),)
