@@ -84,6 +84,8 @@ test-adapters: dev
 perf: dev
 	$(BIN)/python -m perf
 
+# The first six of the tasks that the model keeps, in an order drawn by a seed; stopped at any moment, it goes on.
+LIVE_FLAGS ?= --environments 6 --min-usefulness 1 --min-modelability 1 --scenarios 1 --environment-minutes 60
 live: venv
 	@test -n "$(BASE_URL)" -a -n "$(MODEL)" || { echo "usage: make live TASKS=tasks.jsonl BASE_URL=http://127.0.0.1:8080/v1 MODEL=name"; exit 2; }
 	$(BIN)/envscaler synth $(TASKS) --library live --model $(MODEL) --base-url $(BASE_URL) $(LIVE_FLAGS)

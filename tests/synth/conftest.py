@@ -77,6 +77,7 @@ def tree(library: Path) -> dict[str, bytes]:
 def settings_of(task_file: Path, library: Path, **more: Any) -> SynthSettings:
     # The desks of the fake model differ in what they lend and in nothing else.
     fixed = {"rounds": 8, "scenarios": 2, "similarity": 0.97, "keep_equal_structures": True}
+    fixed["scaffold"] = "whole"
     return SynthSettings(tasks=task_file, library=library, **{**fixed, **more})
 
 

@@ -247,7 +247,7 @@ def test_an_optional_filter_may_be_left_out() -> None:
 
 
 def staged(opened: Opened, model: LendingModel, **more: Any) -> Any:
-    return synth(opened, model, settings_of(**more))
+    return synth(opened, model, settings_of(**{"scaffold": "auto", **more}))
 
 
 @pytest.mark.anyio

@@ -15,6 +15,7 @@ from synth.conftest import TASKS, settings_of, synth, tree
 from synth.lending import LendingModel
 
 from envscaler.engine import bounded_map
+from envscaler.llm.chat import ModelRequest
 from envscaler.models import Models
 from envscaler.roles import types as t
 from envscaler.store import LibraryStore
@@ -135,3 +136,48 @@ async def test_a_target_beyond_the_tasks_takes_all_of_them(task_file: Path, tmp_
 def test_a_target_and_clusters_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="exclude each other"):
         settings_of(tmp_path / "tasks.jsonl", tmp_path / "library", target=2, clusters=2)
+
+
+class Slow(LendingModel):
+    """Never answers the first question about a program, the first time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before_answer = self._wait
+
+    async def _wait(self, request: ModelRequest) -> None:
+        if request.role == "write_class" and self.asked["write_class"] == 1:
+            await asyncio.Event().wait()
+
+
+@pytest.mark.anyio
+async def test_an_environment_that_takes_too_long_is_left_to_the_next_run(
+    opened: Opened, task_file: Path, tmp_path: Path
+) -> None:
+    model = Slow()
+    settings = settings_of(task_file, tmp_path / "library", environment_minutes=0.4, until="assess")
+    first = await synth(opened, model, settings)
+    assert len(first.environments) == 2
+    (slow,) = [one for one in first.dropped if one.reason.startswith("infrastructure")]
+    assert "not finished after 0.4 minutes" in slow.examples[0]
+    again = await synth(opened, model, settings.model_copy(update={"environment_minutes": None}))
+    assert len(again.environments) == 3
+    untouched = await synth(opened, LendingModel(), settings_of(task_file, tmp_path / "other", until="assess"))
+    assert again.funnel == untouched.funnel
+    assert tree(tmp_path / "library") == tree(tmp_path / "other")
+
+
+@pytest.mark.anyio
+async def test_so_many_environments_are_begun_whatever_becomes_of_them(
+    opened: Opened, task_file: Path, tmp_path: Path
+) -> None:
+    class Failing(LendingModel):
+        def plan_state(self, inputs: t.PlanStateInputs) -> Any:
+            return "no"
+
+        def name_entities(self, inputs: t.PlanStateInputs) -> Any:
+            return "no"
+
+    report = await synth(opened, Failing(), settings_of(task_file, tmp_path / "library", environments=2))
+    assert (report.funnel.distinct, report.funnel.designed) == (2, 0)
+    assert report.target is None

@@ -282,6 +282,17 @@ def register(app: typer.Typer) -> None:
                 "The result is the same with any number.",
             ),
         ] = None,
+        environment_minutes: Annotated[
+            float | None,
+            typer.Option(
+                "--environment-minutes",
+                min=0.01,
+                metavar="MINUTES",
+                help="Leave an environment that is not finished after so long to the next run, which goes on where it "
+                "was.",
+                show_default=False,
+            ),
+        ] = None,
         isolation: MakingIsolationOption = MakingIsolationName.DEFAULT,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
@@ -330,6 +341,7 @@ def register(app: typer.Typer) -> None:
             similarity=similarity,
             clusters=clusters,
             keep_equal_structures=keep_equal_structures,
+            environment_minutes=environment_minutes,
             workers=workers or usable_cores(),
             isolation=isolation.value,
         )

@@ -6,6 +6,7 @@ cancellation pass through and leave nothing recorded.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,8 @@ class Builder:
         self._structures = structures
         self._progress = progress
         self._present = set(store.env_ids())
+        minutes = settings.environment_minutes
+        self._seconds = None if minutes is None else 60 * minutes
 
     async def build(self, chosen: Chosen) -> Built:
         """Build one environment as far as the settings say."""
@@ -108,9 +111,15 @@ class Builder:
                             spans.begin(following[0])
 
                     spans.begin("design" if work.skeleton is None else "program")
-                    made = await self._bench.carry_out(work, passed)
+                    async with asyncio.timeout(self._seconds) as allowed:
+                        made = await self._bench.carry_out(work, passed)
             except ProcessLost as fault:
                 return Built(work.before.model_copy(update={"failed": str(fault)}), lost=True)
+            except TimeoutError:
+                if not allowed.expired():
+                    raise
+                slow = f"not finished after {self._settings.environment_minutes:g} minutes"
+                return Built(work.before.model_copy(update={"failed": slow}), lost=True)
             if made.lost:
                 return Built(made.unit, lost=True)
             if made.unit.dropped_scenarios or made.unit.unproved or made.unit.replies:
@@ -138,7 +147,7 @@ class Builder:
         skeleton = self._store.read_environment(env_id) if in_library else None
         return Work(
             settings=self._settings,
-            scaffold=scaffold_of(skeleton) if skeleton is not None else await self._scaffolder.of(candidate),
+            scaffold=scaffold_of(skeleton) if skeleton is not None else await self._scaffolder.scaffold(),
             description=candidate.description,
             seed_tasks=candidate.seed_tasks,
             language=candidate.language,
@@ -165,7 +174,7 @@ class Builder:
         if known is not None:
             unit = self._journal.unit(f"{key}:unit") or Unit(env_id=env_id, reached="design")
             return Built(unit, resumed=True, design=known)
-        scaffold = await self._scaffolder.of(candidate)
+        scaffold = await self._scaffolder.scaffold()
         asking = Asking(self._models, self._prompts, self._settings.attempts, scaffold)
         plan = staged_design if scaffold == "staged" else design
         try:

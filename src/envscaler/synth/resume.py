@@ -93,7 +93,7 @@ class Scaffolding(Record):
     scaffold: Scaffold
     reason: str
     use: dict[str, ModelUse] = {}
-    """What finding it out took; of a model that can, the replies are used again."""
+    """What finding it out took."""
     replies: tuple[Unusable, ...] = ()
     """Replies that could not be used."""
 
@@ -201,7 +201,15 @@ class Keys:
         settings = self._settings
         named = settings.model_dump(
             mode="json",
-            exclude={"library", "tasks", "descriptions", "concurrency", "environments_at_once", "workers"},
+            exclude={
+                "library",
+                "tasks",
+                "descriptions",
+                "concurrency",
+                "environments_at_once",
+                "environment_minutes",
+                "workers",
+            },
         )
         for name in ("target", "environments"):
             if named[name] is None:

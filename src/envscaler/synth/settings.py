@@ -27,6 +27,10 @@ METHODS_PER_CALL = 6
 """Methods asked for in one call, unless told otherwise; replies then stay below 4,096 tokens, a usual limit."""
 
 
+RUNNING = ("concurrency", "environments_at_once", "environment_minutes", "workers")
+"""Settings that say how it is made and have no influence on what is made."""
+
+
 class SynthSettings(Record):
     """What `synth` is to make, from what, and how carefully."""
 
@@ -99,6 +103,9 @@ class SynthSettings(Record):
     """Tasks looked at side by side. Has no influence on what is made."""
     environments_at_once: int = Field(default=4, ge=1)
     """Environments built side by side; each asks up to ten questions at once. Has no influence on what is made."""
+    environment_minutes: float | None = Field(default=None, gt=0)
+    """Minutes after which an environment that is not finished is left to the next run, which goes on where it was;
+    None: it may take any time. Has no influence on what is made in the end."""
     workers: int = Field(default=1, ge=1)
     """Processes that environments are built in; 1: this one. More are used only where the embedded offline model does
     all of it, within no limit on calls or tokens. Has no influence on what is made."""

@@ -160,10 +160,10 @@ class Tally:
         """The report of everything that was told.
 
         Args:
-            scaffolding: None: not known. What finding it out took in vain is counted too.
+            scaffolding: None: not known. What finding it out took is counted too.
         """
         use, unusable = self._use, self._unusable
-        if scaffolding is not None and scaffolding.scaffold == "staged":
+        if scaffolding is not None:
             use, unusable = merged(use, scaffolding.use), list(added_up([*unusable, *scaffolding.replies]))
         return SynthReport(
             scaffold=scaffolding.scaffold if scaffolding is not None else None,
