@@ -19,9 +19,10 @@ from envscaler.roles.code import CUT, beginning
 from envscaler.roles.fences import plain
 from envscaler.state import JsonValue, canonical
 
-_START = re.compile(r"\{(?=\s*(?:[\"'“}]|//|/\*|[A-Za-z_]\w*\s*:))|\[(?=\s*[\"'{])")
+_START = re.compile(r"\{(?=\s*(?:[\"'“]|//|/\*|[A-Za-z_]\w*\s*:))|\[(?=\s*[\"'{])")
 _STRINGS = r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\\n])*'"
 _STRING = re.compile(_STRINGS, re.DOTALL)
+_CALL = re.compile(r"\w\(")
 _NOTE = re.compile(rf"({_STRINGS})|//[^\n]*|/\*.*?\*/|#[^\n]*", re.DOTALL)
 _ELLIPSIS = re.compile(rf"({_STRINGS})|\.\.\.|…", re.DOTALL)
 _VALUE = re.compile(r"[\"']\s*:\s*\Z")
@@ -29,13 +30,16 @@ _MARK = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 _MORE = re.compile(r"[\s}\]]*,\s*\"(?:[^\"\\\n]|\\.)*\"\s*:")
 _SURPLUS = re.compile(r"[\s}\]]*")
 _CLOSERS = re.compile(r"\s*[}\]]")
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))|(.))", re.DOTALL)
+_BEGUN = re.compile(r"[:,\[]\s*(?!(?:true|false|null|None|True|False)\s*\Z)[^\W\d]\w*\s*\Z")
 _WORD = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])|[^\W\d]\w*|\w+")
 _EMPTY = re.compile(r"\"\"|''|“”|\{\s*\}|\[[\s,]*\]")
 _MOST_GROUPS = 200
 """Groups in brackets that are looked at of one reply; a model that repeats itself writes any number."""
 _MOST_EXTRA = 4
 """Brackets too many that are taken out of one object at most."""
+_MOST_DEEP = 60
+"""Brackets that are open at once in what is mended at most."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ class _Group:
     read: Found | None = None
     """What it says as it is, or without brackets too many."""
     unclosed: bool = False
+    deepest: int = 0
+    """How many brackets are open at once at most."""
 
 
 def _quoted(text: str) -> str | None:
@@ -110,7 +116,7 @@ def _quoted(text: str) -> str | None:
 
 def _groups(text: str) -> Iterator[_Group]:
     """The outermost groups; one within a group that does not parse is none: it would pass for the whole reply."""
-    position = 0
+    position = lists = 0
     for _ in range(_MOST_GROUPS):
         start = _START.search(text, position)
         if start is None:
@@ -129,18 +135,21 @@ def _groups(text: str) -> Iterator[_Group]:
                     yield _Group(text[at:], "brackets are closed before the last fields")
                     return
                 found, end = whole
-            elif text[at] == "{" and _CLOSERS.match(text, end):
+            elif text[at] == "{" and (_CLOSERS.match(text, end) or text.count("}", end) > text.count("{", end)):
                 found = _mended(found, "JSON syntax")
             yield _Group(text[at:end], fault, found)
         else:
-            end, closed = _end_of(text, at)
+            end, closed, deepest = _end_of(text, at)
             mark = _MARK.search(text, at, end)
             if mark is not None:
                 end, closed = mark.start(), False
             if not closed and text[at] == "[":
-                position = at + 1
+                # It is a bracket of prose; looking for the end of each would take no end.
+                position, lists = at + 1, lists + 1
+                if lists == _MOST_EXTRA:
+                    return
                 continue
-            yield _Group(text[at:end], fault, unclosed=not closed)
+            yield _Group(text[at:end], fault, unclosed=not closed, deepest=deepest)
         position = end
 
 
@@ -189,25 +198,28 @@ def _without_extra(text: str, at: int, end: int) -> tuple[Found, int] | None:
     return None
 
 
-def _end_of(text: str, at: int) -> tuple[int, bool]:
-    """Where a group that does not parse ends, and whether it is closed there."""
-    depth, quoted, escaped = 0, False, False
+def _end_of(text: str, at: int) -> tuple[int, bool, int]:
+    """Where a group that does not parse ends, whether it is closed there, and how deep it goes."""
+    depth, deepest, quote, escaped, before = 0, 0, "", False, ""
     for position in range(at, len(text)):
         character = text[position]
         if escaped:
             escaped = False
-        elif quoted:
+        elif quote:
             escaped = character == "\\"
-            quoted = character != '"'
-        elif character == '"':
-            quoted = True
+            quote = "" if character == quote else quote
+        elif character == '"' or (character == "'" and before in "{[(,:"):
+            quote = character
         elif character in "{[":
             depth += 1
+            deepest = max(deepest, depth)
         elif character in "}]":
             depth -= 1
             if depth == 0:
-                return position + 1, True
-    return len(text), False
+                return position + 1, True, deepest
+        if not character.isspace():
+            before = character
+    return len(text), False, deepest
 
 
 def _read(group: _Group) -> Found | None:
@@ -219,6 +231,9 @@ def _read(group: _Group) -> Found | None:
     if group.read is not None:
         return Found(canonical(group.read.value), group.read.mendings)
     text = _NOTE.sub(_kept, group.text)
+    bare = _STRING.sub(" ", text)
+    if group.deepest > _MOST_DEEP or _CALL.search(bare) or (group.unclosed and _BEGUN.search(bare)):
+        return None  # what a call gives, or how a word would have ended, is not known
     shorter = _ELLIPSIS.sub(_kept, text)
     mendings: tuple[Mending, ...] = ("unclosed JSON",) if group.unclosed else ("JSON syntax",)
     if shorter != text:
@@ -262,7 +277,8 @@ def _says_the_same(value: JsonValue, text: str) -> bool:
     """Whether a value has the words of a text in their order, and no more empty values than it."""
     said: list[str] = []
     empty = _flatten(value, said)
-    return _words(" ".join(said)) == _words(_ESCAPE.sub(_unescaped, text)) and empty <= len(_EMPTY.findall(text))
+    text = _ESCAPE.sub(_unescaped, text)
+    return _words(" ".join(said)) == _words(text) and empty <= len(_EMPTY.findall(text))
 
 
 def _flatten(value: JsonValue, said: list[str]) -> int:
@@ -272,7 +288,7 @@ def _flatten(value: JsonValue, said: list[str]) -> int:
     if isinstance(value, list):
         return (not value) + sum(_flatten(part, said) for part in value)
     said.append(value if isinstance(value, str) else json.dumps(value))
-    return value == ""
+    return int(value == "")
 
 
 def _words(text: str) -> list[str | float]:
@@ -292,6 +308,6 @@ def _word(word: str) -> str | float:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    if match[1]:
-        return chr(int(match[1], 16))
-    return " " if match[2] in "nrtbf\"\\/'" else f" {match[2]}"
+    if match[1] or match[2]:
+        return chr(int(match[1] or match[2], 16))
+    return " " if match[3] in "nrtbf\"\\/'" else f" {match[3]}"
