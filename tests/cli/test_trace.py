@@ -39,7 +39,7 @@ def test_what_was_made_good_in_a_reply_is_shown_with_it(cli: Command, trace: Pat
     with trace.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"schema_version": 1, **line.model_dump(mode="json")}) + "\n")
     assert "mended: JSON syntax, extra fields" in cli("show", trace, "plan_tools").out
-    assert "mended" not in cli("show", trace, "plan_state").out.splitlines()[-3:]
+    assert "mended:" not in cli("show", trace, "plan_state").out
     (shown,) = cli("show", trace, "plan_tools", "--json").json["exchanges"]
     assert shown["mended"] == ["JSON syntax", "extra fields"]
     (other,) = cli("show", trace, "plan_state", "--json").json["exchanges"]
