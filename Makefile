@@ -6,7 +6,7 @@ TASKS ?= examples/tasks.jsonl
 LIBRARY ?= quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers test-adapters perf live live-replies live-test lock clean
+.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers test-adapters perf live live-replies live-role-replies live-test lock clean
 
 help:
 	@echo "make quickstart   make environments from 200 task texts with the embedded offline model, and show them"
@@ -21,6 +21,7 @@ help:
 	@echo "make perf         speed and memory, ratios side by side"
 	@echo "make live TASKS=… BASE_URL=… MODEL=…   the same chain with a real model"
 	@echo "make live-replies BASE_URL=… MODEL=…   what a real model writes in each dialect, to be judged by hand"
+	@echo "make live-role-replies BASE_URL=… MODEL=…   what it writes in each role of the synthesis, likewise"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -93,6 +94,10 @@ live: venv
 live-replies: dev
 	@test -n "$(BASE_URL)" -a -n "$(MODEL)" || { echo "usage: make live-replies BASE_URL=http://127.0.0.1:8080/v1 MODEL=name"; exit 2; }
 	$(BIN)/python tests/agents/record_replies.py --base-url $(BASE_URL) --model $(MODEL)
+
+live-role-replies: dev
+	@test -n "$(BASE_URL)" -a -n "$(MODEL)" || { echo "usage: make live-role-replies BASE_URL=http://127.0.0.1:8080/v1 MODEL=name"; exit 2; }
+	$(BIN)/python tests/roles/record_replies.py --base-url $(BASE_URL) --model $(MODEL)
 
 live-test: dev
 	$(BIN)/python -m pytest -m live

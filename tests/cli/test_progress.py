@@ -94,3 +94,5 @@ def test_what_went_wrong_is_told_by_kind() -> None:
     assert faults_text(Faults(replies=1)) == "1 reply that could not be used"
     faults = Faults(requests={"rate_limited": 2, "timeout": 1}, replies=3)
     assert faults_text(faults) == "3 failed requests (2 rate limited, 1 timeout) and 3 replies that could not be used"
+    faults = Faults(mended={"JSON syntax": 2, "no fence": 1})
+    assert faults_text(faults) == "3 slips of form made good (2 JSON syntax, 1 no fence)"

@@ -215,7 +215,7 @@ def calm(synth: Run, answer: Callable[[Body], str], tmp_path: Path) -> tuple[Any
     assert tree(library) == made
     assert len(report["environments"]) == 3
     assert report["funnel"]["scenarios"] == report["funnel"]["solved"] == 3 * SCENARIOS
-    assert report["faults"] == {"requests": {}, "replies": 0}
+    assert report["faults"] == {"requests": {}, "replies": 0, "mended": {}}
     return report, made
 
 

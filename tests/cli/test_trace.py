@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from cli.conftest import Command
+
+from envscaler.llm.tracing import Exchange, Mended, TraceLine
+from envscaler.store import read_jsonl
 
 
 @pytest.fixture
@@ -26,6 +30,20 @@ def test_every_question_is_shown_with_its_reply(cli: Command, trace: Path) -> No
     assert "task: Book a table" in heads[0]
     assert "Book a table for two" in answer.out
     assert answer.out.count("reply (stop)") == 4
+
+
+def test_what_was_made_good_in_a_reply_is_shown_with_it(cli: Command, trace: Path) -> None:
+    asked = [line.trace for line in read_jsonl(trace, TraceLine)]
+    (planned,) = [one for one in asked if isinstance(one, Exchange) and one.role == "plan_tools"]
+    line = TraceLine(trace=Mended(id=planned.id, mended=("JSON syntax", "extra fields")))
+    with trace.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"schema_version": 1, **line.model_dump(mode="json")}) + "\n")
+    assert "mended: JSON syntax, extra fields" in cli("show", trace, "plan_tools").out
+    assert "mended:" not in cli("show", trace, "plan_state").out
+    (shown,) = cli("show", trace, "plan_tools", "--json").json["exchanges"]
+    assert shown["mended"] == ["JSON syntax", "extra fields"]
+    (other,) = cli("show", trace, "plan_state", "--json").json["exchanges"]
+    assert other["mended"] == []
 
 
 def test_a_role_or_what_it_is_about_is_shown_alone(cli: Command, trace: Path) -> None:

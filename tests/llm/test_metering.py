@@ -77,6 +77,14 @@ async def test_use_is_counted_by_role_and_in_total() -> None:
     assert report.reused == ModelUse()
 
 
+async def test_what_was_made_good_is_counted_by_role_and_kind() -> None:
+    _, meter = metered(ScriptedModel(reply()))
+    meter.count_mended("judge_call", ("no fence", "cut tail"))
+    meter.count_mended("write_check", ("no fence",))
+    assert meter.report().roles["judge_call"].mended == {"cut tail": 1, "no fence": 1}
+    assert meter.report().mended == {"cut tail": 1, "no fence": 2}
+
+
 async def test_one_unknown_cost_makes_the_total_unknown() -> None:
     model, meter = metered(ScriptedModel([reply(), reply(cost=None)]))
     await model.complete(asking())
@@ -226,8 +234,12 @@ uses = st.builds(
     output_tokens=st.integers(0, 100),
     cost_usd=st.none() | st.integers(0, 100).map(float),
 )
+mended = st.dictionaries(st.sampled_from(["no fence", "cut tail"]), st.integers(1, 5))
 reports = st.builds(
-    MeterReport, roles=st.dictionaries(st.sampled_from("abc"), st.builds(RoleUse, spent=uses, reused=uses), max_size=3)
+    MeterReport,
+    roles=st.dictionaries(
+        st.sampled_from("abc"), st.builds(RoleUse, spent=uses, reused=uses, mended=mended), max_size=3
+    ),
 )
 
 
@@ -235,4 +247,5 @@ reports = st.builds(
 def test_reports_add_up(one: MeterReport, other: MeterReport) -> None:
     total = one + other
     assert total.spent.calls == one.spent.calls + other.spent.calls
+    assert sum(total.mended.values()) == sum(one.mended.values()) + sum(other.mended.values())
     assert MeterReport.model_validate(total.model_dump(mode="json")) == total

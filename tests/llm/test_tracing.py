@@ -9,7 +9,7 @@ import pytest
 from envscaler.errors import BudgetExhausted, RequestFailed, StoreError
 from envscaler.llm.chat import Completion, ModelRequest
 from envscaler.llm.scripted import ScriptedModel
-from envscaler.llm.tracing import Exchange, Fault, Trace, TracedModel, about, is_trace, read_trace
+from envscaler.llm.tracing import Exchange, Fault, Mended, Trace, TracedModel, about, is_trace, read_trace
 from envscaler.messages import AssistantMessage, UserMessage
 from envscaler.trajectory import Sampling, Usage
 
@@ -33,7 +33,7 @@ def request(text: str = "How many?", attempt: int = 0) -> ModelRequest:
     )
 
 
-def lines(path: Path) -> list[Exchange | Fault]:
+def lines(path: Path) -> list[Exchange | Fault | Mended]:
     return list(read_trace(path))
 
 
@@ -53,6 +53,18 @@ async def test_an_exchange_tells_who_was_asked_what_and_what_came_of_it(tmp_path
     assert (exchange.usage, exchange.cost_usd, exchange.latency_s) == (REPLY.usage, 0.25, 1.235)
     assert fault == Fault(id=exchange.id, kind="misshapen", fault="count: not an integer")
     assert is_trace(trace.path)
+
+
+async def test_what_was_made_good_in_a_reply_is_kept_once(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    for _ in range(2):
+        trace = Trace(path)
+        model = TracedModel(ScriptedModel([REPLY]), trace)
+        await model.complete(request())
+        trace.mended(request(), model.name, ("no fence", "cut tail"))
+        trace.close()
+    exchange, mended = lines(path)
+    assert mended == Mended(id=exchange.id, mended=("no fence", "cut tail"))
 
 
 async def test_a_resumed_run_adds_what_is_new_alone(tmp_path: Path) -> None:

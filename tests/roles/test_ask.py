@@ -8,7 +8,7 @@ from envscaler.errors import EndpointUnavailable, ReplyError
 from envscaler.llm.chat import Completion, FinishReason
 from envscaler.llm.scripted import Scripted, ScriptedModel
 from envscaler.messages import AssistantMessage, ToolCall
-from envscaler.roles.ask import ask
+from envscaler.roles.ask import Attempt, ask
 from envscaler.roles.role import FILTER_TASK, USER_TURN, WRITE_CHECK, Prompts
 from envscaler.roles.types import (
     FilterTaskInputs,
@@ -44,7 +44,7 @@ async def test_a_usable_reply_needs_one_question() -> None:
     model = scripted([GOOD])
     answer = await ask(model, FILTER_TASK, TASK, prompts=Prompts())
     assert answer.reply == FilterTaskReply(reason="Bookings persist.", stateful=True)
-    assert (answer.attempts, answer.mended, answer.use.calls) == (1, False, 1)
+    assert (answer.attempts, answer.mended, answer.use.calls) == (1, (), 1)
 
 
 async def test_a_request_carries_role_inputs_schema_sampling_and_sample() -> None:
@@ -109,7 +109,29 @@ async def test_a_doubt_may_try_the_reply_out_first() -> None:
 async def test_fields_too_many_are_left_out_and_counted_as_mended() -> None:
     model = scripted(['{"thoughts": "hm", "reason": "Bookings persist.", "stateful": true}'])
     answer = await ask(model, FILTER_TASK, TASK, prompts=Prompts())
-    assert (answer.attempts, answer.mended) == (1, True)
+    assert (answer.attempts, answer.mended) == (1, ("extra fields",))
+
+
+async def test_what_was_made_good_is_told_of_every_reply_that_was_read() -> None:
+    heard: list[Attempt] = []
+    bad = "{'reason': 'x', 'stateful': True}"
+    model = scripted(["no", bad, f"```\n{bad}", GOOD])
+    answer = await ask(
+        model,
+        FILTER_TASK,
+        TASK,
+        prompts=Prompts(),
+        attempts=4,
+        doubt=lambda reply: "x is no reason" if reply.reason == "x" else None,
+        on_attempt=heard.append,
+    )
+    assert [(one.kind, one.mended) for one in heard] == [
+        ("unreadable", ()),
+        ("rejected", ("JSON syntax",)),
+        ("rejected", ("JSON syntax",)),
+        (None, ()),
+    ]
+    assert answer.mended == ()
 
 
 async def test_a_reply_with_a_field_too_many_and_one_too_few_is_asked_for_again() -> None:

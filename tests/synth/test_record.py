@@ -23,7 +23,8 @@ pytestmark = pytest.mark.anyio
 
 
 class Careless(LendingModel):
-    """Never plans the tools of kayaks, and forgets a field the first time that it plans those of bicycles."""
+    """Never plans the tools of kayaks, and forgets a field the first time that it plans those of bicycles; closes no
+    fence of a state class."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,6 +38,9 @@ class Careless(LendingModel):
         if "Kayak" in inputs.description.summary:
             return "I would rather not."
         return {"tool": []} if self.first and "Bicycle" in inputs.description.summary else super().plan_tools(inputs)
+
+    def write_class(self, inputs: t.WriteClassInputs) -> Any:
+        return super().write_class(inputs).rstrip().removesuffix("```")
 
 
 def record_in(library: Path) -> SynthRecord:
@@ -57,6 +61,10 @@ async def test_the_record_is_the_same_after_an_interruption(task_file: Path, tmp
         ("plan_tools", "misshapen", 1),
     ]
     assert "I would rather not" in report.unusable[0].examples[0]
+    assert [(one.stage, one.role, one.mending, one.count) for one in report.mended] == [
+        ("program", "write_class", "unclosed fence", 2)
+    ]
+    assert report.faults.mended == {"unclosed fence": 2}
     assert (report.funnel.designed, report.funnel.loads, report.funnel.programmed) == (2, 2, 2)
     # Three states; tools at the third attempt in vain, at the second, and at once: all of them were paid for.
     assert report.use["design"].calls == 3 + 3 + 2 + 1
@@ -79,4 +87,5 @@ async def test_the_record_is_the_same_after_an_interruption(task_file: Path, tmp
     kept = record_in(stopped)
     assert (kept.ended, kept.report) == ("complete", again)
     assert again.model_dump(exclude=OF_ONE_RUN) == report.model_dump(exclude=OF_ONE_RUN)
+    assert kept.spent.roles["write_class"].mended["unclosed fence"] >= 2
     assert kept.spent.spent.calls > report.spent.calls

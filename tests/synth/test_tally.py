@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from envscaler.llm.metering import RoleUse
 from envscaler.models import Faults
 from envscaler.skeleton import EnvDescription, ModelUse
 from envscaler.synth.discover import Discovered
-from envscaler.synth.replies import Unusable
+from envscaler.synth.replies import MendedReplies, Unusable
 from envscaler.synth.report import SynthReport
 from envscaler.synth.resume import Unit
 from envscaler.synth.tally import Tally
@@ -108,3 +109,23 @@ def test_unusable_replies_are_added_up_over_units() -> None:
     tally.built(Unit(env_id="a", reached="program", replies=(cut(2, "b", "d"),)))
     tally.built(Unit(env_id="b", reached="program", replies=(cut(3, "a", "c"),)))
     assert reported(tally).unusable == (cut(5, "a", "b", "c"),)
+
+
+def test_mended_replies_are_added_up_over_tasks_and_units() -> None:
+    def fence(count: int, stage: str = "program", role: str = "write_method") -> MendedReplies:
+        return MendedReplies(stage=stage, role=role, mending="no fence", count=count)
+
+    tally = Tally()
+    tally.discovered(
+        "x", Discovered(outcome="no usable reply", mended=(fence(1, "discover", "filter_task"),)), useful=False
+    )
+    tally.built(Unit(env_id="a", reached="program", mended=(fence(2),)))
+    tally.built(Unit(env_id="b", reached="program", mended=(fence(3),)))
+    assert reported(tally).mended == (fence(5), fence(1, "discover", "filter_task"))
+
+
+def test_a_record_made_before_mended_replies_were_counted_has_none() -> None:
+    assert Unit.model_validate({"env_id": "a", "reached": "program"}).mended == ()
+    assert Discovered.model_validate({"outcome": "not stateful"}).mended == ()
+    assert SynthReport.model_validate({"library": "L", "environments": [], "funnel": {}}).mended == ()
+    assert RoleUse.model_validate({"unusable": 1}).mended == {}

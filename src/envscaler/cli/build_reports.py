@@ -69,6 +69,7 @@ def show_synth(report: SynthReport, out: Console) -> None:
         for example in row.examples[:2]:
             out.print(text_of(f"    such as: {' '.join(example.split())[:200]}", "dim"))
     _show_unusable(report, out)
+    _show_mended(report, out)
     _show_use(report, out)
     show_spent(report.spent, report.faults, out)
     if report.output is not None:
@@ -118,6 +119,14 @@ def _show_unusable(report: SynthReport, out: Console) -> None:
             out.print(text_of(f"    such as: {example}", "dim"))
     if len(report.unusable) > _MOST_KINDS:
         out.print(f"… and {count(len(report.unusable) - _MOST_KINDS, 'kind')} more; --json lists them all")
+
+
+def _show_mended(report: SynthReport, out: Console) -> None:
+    """The most frequent kinds of replies that were used after something was made good, over all runs."""
+    for row in report.mended[:_MOST_KINDS]:
+        out.print(text_of(f"Replies mended: {row.count:,} {row.mending}, {row.role}"))
+    if len(report.mended) > _MOST_KINDS:
+        out.print(f"… and {count(len(report.mended) - _MOST_KINDS, 'kind')} more; --json lists them all")
 
 
 def _show_use(report: SynthReport, out: Console) -> None:

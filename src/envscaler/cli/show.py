@@ -87,13 +87,15 @@ def _show_trace(path: Path, which: str | None, html: Path | None, output: Output
         raise UsageError("--html shows a whole library or a run; name one of them")
     found = exchanges_of(path, which)
     if output.json:
-        shown = [{**exchange.model_dump(mode="json"), "faults": faults} for _, exchange, faults in found]
+        shown = [
+            {**seen.exchange.model_dump(mode="json"), "faults": seen.faults, "mended": seen.mended} for seen in found
+        ]
         emit_json({"exchanges": shown})
         return
     out, number = console(), 0
-    for index, exchange, faults in found:
+    for seen in found:
         number += 1
-        show_exchange(index, exchange, faults, out)
+        show_exchange(seen, out)
     if not number:
         raise StoreError(f"{path} has no question{f' that {which!r} fits' if which else ''}")
 

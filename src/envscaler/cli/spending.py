@@ -20,13 +20,16 @@ def spent_text(calls: int, tokens: int, cost_usd: float | None) -> str:
 
 
 def faults_text(faults: Faults) -> str:
-    """What was tried again, in a few words; empty when nothing went wrong."""
+    """What was tried again or made good, in a few words; empty when nothing went wrong."""
     parts = []
     if faults.requests:
         kinds = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in faults.requests.items())
         parts.append(f"{count(sum(faults.requests.values()), 'failed request')} ({kinds})")
     if faults.replies:
         parts.append(f"{count(faults.replies, 'reply', 'replies')} that could not be used")
+    if faults.mended:
+        kinds = ", ".join(f"{number:,} {mending}" for mending, number in faults.mended.items())
+        parts.append(f"{count(sum(faults.mended.values()), 'slip')} of form made good ({kinds})")
     return " and ".join(parts)
 
 

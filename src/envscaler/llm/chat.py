@@ -15,6 +15,28 @@ from envscaler.trajectory import Sampling, Usage
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "unknown"]
 
+Mending = Literal[
+    "JSON syntax",
+    "unclosed JSON",
+    "ellipsis",
+    "repeated key",
+    "wrapped",
+    "unwrapped",
+    "extra fields",
+    "converted value",
+    "one of several",
+    "no fence",
+    "unclosed fence",
+    "odd fence",
+    "cut tail",
+]
+"""What was made good in a reply that was used: quotes, commas, brackets, comments or Python's literals, with every word
+kept; brackets that the end lacked; an ellipsis left out; a key given twice, of which the last counts; the field put
+around a value that stood alone; a list, a text or an object taken off from around the reply; fields left out that the
+reply's type has not; a value of another type that says the same (`"7"` for 7); the longest taken of several that could
+be meant; code without a fence; in a fence that is not closed; in one of another language, with code on its line, or
+that holds marks of fences; what was complete taken of a reply that ended at the token limit."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:

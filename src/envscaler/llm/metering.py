@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from envscaler.errors import BudgetExhausted
 from envscaler.llm.around import ModelAround
-from envscaler.llm.chat import ChatModel, Completion, ModelRequest
+from envscaler.llm.chat import ChatModel, Completion, Mending, ModelRequest
 from envscaler.messages import to_openai
 from envscaler.record import Record
 from envscaler.skeleton import ModelUse
@@ -46,6 +47,8 @@ class RoleUse(Record):
     unusable: int = 0
     """Replies that could not be used (empty, withheld, of another form, or doubted) and were asked for again or given
     up."""
+    mended: dict[Mending, int] = {}
+    """Replies that were used after something in their form was made good, by what that was."""
 
 
 class MeterReport(Record):
@@ -68,6 +71,11 @@ class MeterReport(Record):
         """All replies that could not be used."""
         return sum(use.unusable for use in self.roles.values())
 
+    @property
+    def mended(self) -> dict[Mending, int]:
+        """All replies that were mended, by what was made good."""
+        return _summed(use.mended for use in self.roles.values())
+
     def __add__(self, other: MeterReport) -> MeterReport:
         roles = dict(self.roles)
         for role, use in other.roles.items():
@@ -77,8 +85,16 @@ class MeterReport(Record):
                 reused=before.reused + use.reused,
                 without_usage=before.without_usage + use.without_usage,
                 unusable=before.unusable + use.unusable,
+                mended=_summed((before.mended, use.mended)),
             )
         return MeterReport(roles=dict(sorted(roles.items())))
+
+
+def _summed(counts: Iterable[dict[Mending, int]]) -> dict[Mending, int]:
+    sums: Counter[Mending] = Counter()
+    for count in counts:
+        sums.update(count)
+    return dict(sorted(sums.items()))
 
 
 @dataclass(slots=True)
@@ -127,6 +143,7 @@ class _Tally:
         self.reused = _Sum()
         self.without_usage = 0
         self.unusable = 0
+        self.mended: Counter[Mending] = Counter()
 
     def use(self) -> RoleUse:
         return RoleUse(
@@ -134,6 +151,7 @@ class _Tally:
             reused=self.reused.use(),
             without_usage=self.without_usage,
             unusable=self.unusable,
+            mended=dict(sorted(self.mended.items())),
         )
 
 
@@ -194,6 +212,11 @@ class Meter:
     def count_unusable(self, role: str, replies: int) -> None:
         """Count replies that whoever asked could not use."""
         self._tally(role).unusable += replies
+
+    def count_mended(self, role: str, mendings: Iterable[Mending]) -> None:
+        """Count a reply that was used after this was made good in it."""
+        for mending in mendings:
+            self._tally(role).mended[mending] += 1
 
     def _tally(self, role: str) -> _Tally:
         tally = self._tallies.get(role)

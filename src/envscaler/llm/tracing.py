@@ -18,7 +18,7 @@ from pydantic import Field
 from envscaler.errors import BudgetExhausted, EnvScalerError, ReplyFault
 from envscaler.llm.around import ModelAround
 from envscaler.llm.cache import question_digest
-from envscaler.llm.chat import ChatModel, Completion, FinishReason, ModelRequest
+from envscaler.llm.chat import ChatModel, Completion, FinishReason, Mending, ModelRequest
 from envscaler.llm.wire import combined
 from envscaler.messages import AssistantMessage, Message
 from envscaler.record import SCHEMA_VERSION, JsonSchema, Record
@@ -91,10 +91,19 @@ class Fault(Record):
     fault: str
 
 
+class Mended(Record):
+    """What had to be made good in a reply that stands further up before it could be read."""
+
+    what: Literal["mended"] = "mended"
+    id: str
+    """That of the exchange."""
+    mended: tuple[Mending, ...]
+
+
 class TraceLine(Record):
     """One line of the file."""
 
-    trace: Annotated[Exchange | Fault, Field(discriminator="what")]
+    trace: Annotated[Exchange | Fault | Mended, Field(discriminator="what")]
 
 
 class Trace:
@@ -160,11 +169,18 @@ class Trace:
             self._known.add(("fault", key))
             self._write(Fault(id=key, kind=kind, fault=fault))
 
+    def mended(self, request: ModelRequest, model: str, mended: tuple[Mending, ...]) -> None:
+        """Keep what had to be made good in the reply to a question."""
+        key = _id(request, model)
+        if ("mended", key) not in self._known:
+            self._known.add(("mended", key))
+            self._write(Mended(id=key, mended=mended))
+
     def close(self) -> None:
         """Close the file; idempotent."""
         self._lines.close()
 
-    def _write(self, line: Exchange | Fault) -> None:
+    def _write(self, line: Exchange | Fault | Mended) -> None:
         text = json_line({"schema_version": SCHEMA_VERSION, "trace": line.model_dump(mode="json")})
         for secret in self._secrets:
             text = text.replace(secret, _HIDDEN)
@@ -210,7 +226,7 @@ def is_trace(path: Path) -> bool:
     return begins_with(path, _MARK)
 
 
-def read_trace(path: Path) -> Iterator[Exchange | Fault]:
+def read_trace(path: Path) -> Iterator[Exchange | Fault | Mended]:
     """The lines of a trace, streamed; a torn last one is left out.
 
     Raises:

@@ -95,7 +95,8 @@ class Models:
     def faults(self) -> Faults:
         """What went wrong between here and the models so far."""
         requests = sum((stats.faults for stats in self.transport.values()), start=Counter[str]())
-        return Faults(requests=dict(sorted(requests.items())), replies=self.meter.report().unusable)
+        report = self.meter.report()
+        return Faults(requests=dict(sorted(requests.items())), replies=report.unusable, mended=report.mended)
 
     def chat(self, family: Family, *, cache: bool | None = None) -> ChatModel:
         """The chat model of a family.

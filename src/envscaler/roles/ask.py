@@ -6,23 +6,21 @@ recorded failure of that unit. Transport faults are `llm`'s business and never r
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic
 
-from pydantic import ValidationError
-
 from envscaler.errors import ReplyError, ReplyFault
 from envscaler.llm.around import needs_messages
-from envscaler.llm.chat import ChatModel, Completion, ModelRequest
+from envscaler.llm.chat import ChatModel, Completion, Mending, ModelRequest
 from envscaler.messages import AssistantMessage, Message, UserMessage
 from envscaler.record import JsonSchema, Record
-from envscaler.roles.parse import blocks_in, code_in, json_in
+from envscaler.roles.code import blocks_in, code_in
+from envscaler.roles.fitting import fitted
+from envscaler.roles.objects import json_in
 from envscaler.roles.role import Prompts, ReplyT, Role
 from envscaler.roles.types import reply_schema
 from envscaler.skeleton import ModelUse
-from envscaler.state import JsonValue
 from envscaler.trajectory import Sampling
 
 
@@ -34,8 +32,8 @@ class Answer(Generic[ReplyT]):
     use: ModelUse
     """All attempts together."""
     attempts: int
-    mended: bool
-    """True when the text had to be mended before it parsed."""
+    mended: tuple[Mending, ...] = ()
+    """What had to be made good in its text."""
     reasoning: str | None = None
     """What the model thought before it replied, where the endpoint kept it apart."""
 
@@ -49,6 +47,8 @@ class Attempt:
     kind: ReplyFault | None
     """None where the reply could be used."""
     fault: str = ""
+    mended: tuple[Mending, ...] = ()
+    """What had to be made good in its text, also where it was then rejected; empty where nothing was read."""
 
 
 Doubt = Callable[[ReplyT], str | Awaitable[str | None] | None]
@@ -96,8 +96,9 @@ async def ask(
         )
         completion = await model.complete(request)
         use = use + use_of(completion)
+        mended: tuple[Mending, ...] = ()
         try:
-            reply, mended = _read(role, completion)
+            reply, mended = read(role, completion)
         except ReplyError as error:
             fault, kind = str(error), error.kind
         else:
@@ -105,11 +106,11 @@ async def ask(
             fault, kind = (await said if isinstance(said, Awaitable) else said) or "", "rejected"
             if not fault:
                 if on_attempt is not None:
-                    on_attempt(Attempt(request, completion, None))
+                    on_attempt(Attempt(request, completion, None, mended=mended))
                 reasoning = completion.message.reasoning
                 return Answer(reply=reply, use=use, attempts=attempt + 1, mended=mended, reasoning=reasoning)
         if on_attempt is not None:
-            on_attempt(Attempt(request, completion, kind, fault))
+            on_attempt(Attempt(request, completion, kind, fault, mended))
         # Only the last reply goes back: a chain of bad ones teaches a model to write more of them.
         messages = (
             *rendered,
@@ -139,7 +140,12 @@ def use_of(completion: Completion) -> ModelUse:
     )
 
 
-def _read(role: Role[ReplyT], completion: Completion) -> tuple[ReplyT, bool]:
+def read(role: Role[ReplyT], completion: Completion) -> tuple[ReplyT, tuple[Mending, ...]]:
+    """The reply in a completion, and what had to be made good in its text.
+
+    Raises:
+        ReplyError: if it cannot be used.
+    """
     text = completion.message.content
     if completion.finish_reason == "content_filter":
         raise ReplyError("the endpoint's content filter withheld it", "withheld")
@@ -147,39 +153,11 @@ def _read(role: Role[ReplyT], completion: Completion) -> tuple[ReplyT, bool]:
         raise ReplyError("it is empty", "empty")
     cut = completion.finish_reason == "length"
     if role.form == "text":
-        return role.reply.model_validate({"text": text}), False
+        return role.reply.model_validate({"text": text}), ()
     if role.form == "code":
         source, mended = code_in(text, cut=cut)
         return role.reply.model_validate({"source": source}), mended
     if role.form == "blocks":
         blocks, mended = blocks_in(text, cut=cut)
         return role.reply.model_validate({"blocks": blocks}), mended
-    value, mended = json_in(text, cut=cut)
-    try:
-        return role.reply.model_validate(value), mended
-    except ValidationError as error:
-        fault = error
-    # A field too many, such as a model's own "thoughts", is worth no second question.
-    trimmed = _without_extra_fields(value, fault)
-    try:
-        return role.reply.model_validate(trimmed), True
-    except ValidationError as error:
-        raise ReplyError(_first_fault(error), "misshapen") from error
-
-
-def _without_extra_fields(value: JsonValue, error: ValidationError) -> JsonValue:
-    """A copy of `value` without the fields that no type of the reply has."""
-    trimmed = copy.deepcopy(value)
-    for part in error.errors(include_url=False):
-        if part["type"] == "extra_forbidden":
-            *path, name = part["loc"]
-            holder = trimmed
-            for step in path:
-                holder = holder[step]
-            del holder[name]
-    return trimmed
-
-
-def _first_fault(error: ValidationError) -> str:
-    faults = [f"{'.'.join(map(str, part['loc'])) or 'the reply'}: {part['msg']}" for part in error.errors()[:3]]
-    return "; ".join(faults)
+    return fitted(role.reply, json_in(text, cut=cut))

@@ -12,7 +12,7 @@ from envscaler.record import JsonSchema, Record
 from envscaler.roles.ask import Attempt, Doubt, ask, use_of
 from envscaler.roles.role import Prompts, ReplyT, Role
 from envscaler.skeleton import ModelUse
-from envscaler.synth.replies import Unusable, added_up, unusable
+from envscaler.synth.replies import MendedReplies, Unusable, added_up, mended, mended_in_all, unusable
 from envscaler.synth.settings import Scaffold
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Asking:
         self._wasted: dict[str, list[ModelUse]] = {}
         """Use of questions that no attempt answered."""
         self._unusable: list[Unusable] = []
+        self._mended: list[MendedReplies] = []
         self._parts: list[Asking] = []
         self.loads = False
         """Set where a program of the unit could be loaded for the first time."""
@@ -68,11 +69,16 @@ class Asking:
 
         def heard(attempt: Attempt) -> None:
             uses.append(use_of(attempt.completion))
-            if attempt.kind is not None:
-                self._unusable.append(unusable(role.stage, role.name, attempt.kind, attempt.fault))
-                if self._models.trace is not None:
-                    name = self._models.chat(role.family).name
-                    self._models.trace.faulted(attempt.request, name, attempt.kind, attempt.fault)
+            trace, name = self._models.trace, self._models.chat(role.family).name
+            if attempt.mended and trace is not None:
+                trace.mended(attempt.request, name, attempt.mended)
+            if attempt.kind is None:
+                self._mended += mended(role.stage, role.name, attempt.mended)
+                self._models.meter.count_mended(role.name, attempt.mended)
+                return
+            self._unusable.append(unusable(role.stage, role.name, attempt.kind, attempt.fault))
+            if trace is not None:
+                trace.faulted(attempt.request, name, attempt.kind, attempt.fault)
 
         try:
             answer = await ask(
@@ -123,6 +129,11 @@ class Asking:
     def unusable(self) -> tuple[Unusable, ...]:
         """Replies that could not be used, those of the parts included."""
         return added_up([*self._unusable, *(one for part in self._parts for one in part.unusable)])
+
+    @property
+    def mended(self) -> tuple[MendedReplies, ...]:
+        """Replies that were used after something in their form was made good, those of the parts included."""
+        return mended_in_all([*self._mended, *(one for part in self._parts for one in part.mended)])
 
     def apart(self) -> Asking:
         """The same for a part of the unit whose use is counted apart."""

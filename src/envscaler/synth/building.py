@@ -188,9 +188,10 @@ class Builder:
                     unanswered=True,
                     use=asking.whole_use,
                     replies=asking.unusable,
+                    mended=asking.mended,
                 )
             )
-        unit = Unit(env_id=env_id, reached="design", use=asking.use, replies=asking.unusable)
+        unit = Unit(env_id=env_id, reached="design", use=asking.use, replies=asking.unusable, mended=asking.mended)
         self._journal.put(f"{key}:unit", unit)
         self._journal.put(key, made)
         return Built(unit, design=made)

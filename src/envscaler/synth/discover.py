@@ -15,7 +15,7 @@ from envscaler.roles import role as roles
 from envscaler.roles import types as t
 from envscaler.skeleton import EnvDescription, ModelUse
 from envscaler.synth.asking import Asking
-from envscaler.synth.replies import Unusable
+from envscaler.synth.replies import MendedReplies, Unusable
 
 
 class Discovered(Record):
@@ -32,6 +32,8 @@ class Discovered(Record):
     use: dict[str, ModelUse] = {}
     replies: tuple[Unusable, ...] = ()
     """Replies that could not be used."""
+    mended: tuple[MendedReplies, ...] = ()
+    """Replies that were used after something in their form was made good."""
 
 
 async def discover(task: str, language: str, asking: Asking) -> Discovered:
@@ -47,6 +49,7 @@ async def discover(task: str, language: str, asking: Asking) -> Discovered:
                 reason=_short(verdict.reason),
                 use=asking.use,
                 replies=asking.unusable,
+                mended=asking.mended,
             )
         inferred = await asking(
             roles.INFER_ENVIRONMENT, t.InferEnvironmentInputs(task=task, language=language), doubt=_doubt
@@ -58,6 +61,7 @@ async def discover(task: str, language: str, asking: Asking) -> Discovered:
             reason=_short(str(fault)),
             use=asking.whole_use,
             replies=asking.unusable,
+            mended=asking.mended,
         )
     return Discovered(
         outcome="described",
@@ -69,6 +73,7 @@ async def discover(task: str, language: str, asking: Asking) -> Discovered:
         modelability=inferred.modelability,
         use=asking.use,
         replies=asking.unusable,
+        mended=asking.mended,
     )
 
 

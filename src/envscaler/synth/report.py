@@ -9,7 +9,7 @@ from envscaler.assessment import Assessment, Counts, Threshold
 from envscaler.models import Faults
 from envscaler.record import Record
 from envscaler.skeleton import ModelUse
-from envscaler.synth.replies import Unusable
+from envscaler.synth.replies import MendedReplies, Unusable
 from envscaler.synth.settings import Scaffold
 
 Reason = Literal[
@@ -181,6 +181,8 @@ class SynthReport(Record):
     dropped: tuple[Dropped, ...] = ()
     unusable: tuple[Unusable, ...] = ()
     """Replies that could not be used, by stage, role and kind; the same whenever the command is run."""
+    mended: tuple[MendedReplies, ...] = ()
+    """Replies that were used after something in their form was made good, likewise."""
     merged: tuple[Merged, ...] = ()
     target: Target | None = None
     problems: tuple[str, ...] = ()

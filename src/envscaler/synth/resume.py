@@ -19,7 +19,7 @@ from envscaler.state import JsonValue, digest
 from envscaler.store import Journal
 from envscaler.synth.design import Design
 from envscaler.synth.discover import Discovered
-from envscaler.synth.replies import Unusable
+from envscaler.synth.replies import MendedReplies, Unusable
 from envscaler.synth.report import Testing
 from envscaler.synth.settings import Scaffold, Stage, SynthSettings
 
@@ -96,6 +96,8 @@ class Scaffolding(Record):
     """What finding it out took."""
     replies: tuple[Unusable, ...] = ()
     """Replies that could not be used."""
+    mended: tuple[MendedReplies, ...] = ()
+    """Replies whose form was made good."""
 
 
 class Unit(Record):
@@ -132,6 +134,8 @@ class Unit(Record):
     """Use of the replies of all stages after discovery, also of those that could not be used."""
     replies: tuple[Unusable, ...] = ()
     """Replies that could not be used."""
+    mended: tuple[MendedReplies, ...] = ()
+    """Replies that were used after something in their form was made good."""
 
 
 def scaffold_of(skeleton: EnvSkeleton) -> Scaffold:

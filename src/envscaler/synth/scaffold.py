@@ -88,6 +88,10 @@ class Scaffolder:
             await design(_SAMPLE, (), "en", asking)
         except ReplyError as fault:
             reason = f"its plan of a small sample environment cannot be used: {fault}"
-            return Scaffolding(scaffold="staged", reason=reason, use=asking.whole_use, replies=asking.unusable)
+            return Scaffolding(
+                scaffold="staged", reason=reason, use=asking.whole_use, replies=asking.unusable, mended=asking.mended
+            )
         reason = "it planned a small sample environment whole"
-        return Scaffolding(scaffold="whole", reason=reason, use=asking.whole_use, replies=asking.unusable)
+        return Scaffolding(
+            scaffold="whole", reason=reason, use=asking.whole_use, replies=asking.unusable, mended=asking.mended
+        )

@@ -10,7 +10,7 @@ from envscaler.models import Faults
 from envscaler.skeleton import ModelUse
 from envscaler.synth.asking import merged
 from envscaler.synth.discover import Discovered
-from envscaler.synth.replies import MAX_EXAMPLES, Unusable, added_up
+from envscaler.synth.replies import MAX_EXAMPLES, MendedReplies, Unusable, added_up, mended_in_all
 from envscaler.synth.report import (
     Average,
     Dropped,
@@ -45,6 +45,7 @@ class Tally:
         self._merged: dict[str, _Merging] = {}
         self._use: dict[str, ModelUse] = {}
         self._unusable: list[Unusable] = []
+        self._mended: list[MendedReplies] = []
         self._uses: list[EnvironmentUse] = []
         self._environments: list[str] = []
         self._testing = Testing()
@@ -61,7 +62,7 @@ class Tally:
         """Count one task."""
         self._counts["tasks"] += 1
         self._use = merged(self._use, found.use)
-        self._count_unusable(found.replies)
+        self._count_replies(found.replies, found.mended)
         self._counts["stateful"] += bool(found.stateful) or found.description is not None
         if found.description is None:
             assert found.outcome != "described"
@@ -137,12 +138,14 @@ class Tally:
 
     def _used_by(self, unit: Unit, *, accepted: bool) -> None:
         self._use = merged(self._use, unit.use)
-        self._count_unusable(unit.replies)
+        self._count_replies(unit.replies, unit.mended)
         self._uses.append(EnvironmentUse(env_id=unit.env_id, accepted=accepted, use=unit.use))
 
-    def _count_unusable(self, replies: tuple[Unusable, ...]) -> None:
+    def _count_replies(self, replies: tuple[Unusable, ...], mended: tuple[MendedReplies, ...]) -> None:
         if replies:
             self._unusable = list(added_up([*self._unusable, *replies]))
+        if mended:
+            self._mended = list(mended_in_all([*self._mended, *mended]))
 
     def report(
         self,
@@ -162,9 +165,10 @@ class Tally:
         Args:
             scaffolding: None: not known. What finding it out took is counted too.
         """
-        use, unusable = self._use, self._unusable
+        use, unusable, mended = self._use, self._unusable, self._mended
         if scaffolding is not None:
             use, unusable = merged(use, scaffolding.use), list(added_up([*unusable, *scaffolding.replies]))
+            mended = list(mended_in_all([*mended, *scaffolding.mended]))
         return SynthReport(
             scaffold=scaffolding.scaffold if scaffolding is not None else None,
             scaffold_reason=scaffolding.reason if scaffolding is not None else "",
@@ -191,6 +195,7 @@ class Tally:
             ),
             problems=problems,
             unusable=tuple(unusable),
+            mended=tuple(mended),
             target=target,
             use=use,
             per_designed=_averages(use, self._counts["designed"]),

@@ -26,7 +26,7 @@ from envscaler.synth.design import design
 from envscaler.synth.finishing import Proved, shortfalls
 from envscaler.synth.programming import program
 from envscaler.synth.repair import assess_and_repair
-from envscaler.synth.replies import added_up
+from envscaler.synth.replies import added_up, mended_in_all
 from envscaler.synth.report import Testing
 from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit, scaffold_of
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
@@ -265,6 +265,7 @@ class _Making:
             rejected=self._rejected,
             use=merged(before.use, self._asking.whole_use),
             replies=added_up([*before.replies, *self._asking.unusable]),
+            mended=mended_in_all([*before.mended, *self._asking.mended]),
         )
 
 
