@@ -82,6 +82,7 @@ SET = tool(
     room_id=(TEXT, True),
     status=(TEXT, True),
 )
+DELETE_ROOM = tool("delete_room", (Effect(kind="delete", entity="Room"),), room_id=(TEXT, True))
 DELETE = tool("delete_booking", (Effect(kind="delete", entity="Booking"),), booking_id=(TEXT, True))
 
 
@@ -164,7 +165,7 @@ def test_sound_calls_are_settled() -> None:
         ),
         (CREATE, ASKED, OK, changed(bookings__B2={**BOOKED, "guest": "Dan", "host": "Cleo"}), "other_value"),
         (CREATE, ASKED, OK, changed(bookings__B2={**BOOKED, "booking_id": "b2"}), "state_broken"),
-        (CREATE, ASKED, OK, changed(bookings__B2=BOOKED, rooms__R1__status="taken"), "changed_other"),
+        (CREATE, ASKED, OK, changed(bookings__B2=BOOKED, rooms__R3__status="taken"), "changed_other"),
         (CREATE, {**ASKED, "room_id": "R9"}, OK, changed(bookings__B2={**BOOKED, "room_id": "R9"}), "state_broken"),
         (SET, {"room_id": "R1", "status": "taken"}, OK, STATE, "other_value"),
         (SET, {"room_id": "R1", "status": "taken"}, OK, changed(rooms__R3__status="taken"), "changed_other"),
@@ -180,6 +181,49 @@ def test_each_oracle_finds_its_fault(
     meaning = meant(spec, arguments, result, after)
     assert oracle in oracles(meaning)
     assert meaning.settled
+
+
+@pytest.mark.parametrize(
+    ("spec", "arguments", "after", "oracle"),
+    [
+        # The room that is booked is taken.
+        (CREATE, ASKED, changed(bookings__B2=BOOKED, rooms__R1__status="taken"), "changed_other"),
+        # A booking of the room whose status is set.
+        (
+            SET,
+            {"room_id": "R1", "status": "taken"},
+            changed(rooms__R1__status="taken", bookings__B2=BOOKED),
+            "created_other",
+        ),
+        # A room goes with its bookings, a booking with its room.
+        (DELETE_ROOM, {"room_id": "R2"}, changed(rooms__R2=None, bookings__B1=None), "deleted_other"),
+        (DELETE, {"booking_id": "B1"}, changed(bookings__B1=None, rooms__R2=None), "deleted_other"),
+        (
+            CREATE,
+            ASKED,
+            changed(bookings__B2=BOOKED, bookings__B3={**BOOKED, "booking_id": "B3", "host": "Eve"}),
+            "created_many",
+        ),
+    ],
+)
+def test_what_no_effect_names_is_remarked_on_where_it_has_to_do_with_the_call(
+    spec: ToolSpec, arguments: dict[str, Any], after: State, oracle: str
+) -> None:
+    meaning = meant(spec, arguments, OK, after)
+    assert oracles(meaning) == []
+    assert [remark.oracle for remark in meaning.remarks] == [oracle]
+    assert not meaning.settled
+
+
+def test_the_time_of_a_change_may_change_where_the_value_is_there_already() -> None:
+    room = ROOM.model_copy(update={"attributes": (*ROOM.attributes, Attribute(name="changed_at", type="str"))})
+    close = tool("close_room", (Effect(kind="update", entity="Room", attributes=("status",)),), room_id=(TEXT, True))
+
+    def closing(name: str, value: Any) -> Meaning:
+        return meant(close, {"room_id": "R1"}, OK, changed(**{f"rooms__R1__{name}": value}), Known((room, BOOKING)))
+
+    assert oracles(closing("changed_at", "2025-01-06T09:00:00Z")) == []
+    assert oracles(closing("title", "Closed room")) == ["changed_other"]
 
 
 def test_what_may_be_right_is_left_to_a_judge() -> None:

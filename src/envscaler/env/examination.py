@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
 from envscaler.assessment import Finding
@@ -21,6 +21,8 @@ from envscaler.env.meaning.queries import rows_of
 from envscaler.env.meaning.reading import properties_of, reading
 from envscaler.env.meaning.standing import is_evaluated
 from envscaler.env.oracles import ExaminedCall, examine, reports_failure, try_call
+from envscaler.env.tool_examination import ToolExamination
+from envscaler.errors import ProgramError
 from envscaler.messages import ToolCall
 from envscaler.probe import valid_arguments, wrong_arguments
 from envscaler.probe.pool import Pool
@@ -46,41 +48,6 @@ _IDLE = 3
 """Different calls that succeed without an effect, none with one, from which a tool is said to have none."""
 _FOLLOWED = 2
 """Records of which the queries are asked after an update."""
-
-
-@dataclass
-class ToolExamination:
-    """What was seen of one tool."""
-
-    calls: int = 0
-    succeeded: int = 0
-    settled: int = 0
-    """Calls of which nothing is left for a judge."""
-    findings: dict[str, Finding] = field(default_factory=dict)
-    """The first finding of each oracle."""
-    doubts: list[str] = field(default_factory=list)
-    """What only a judge can tell, each clause once."""
-    tried: set[bytes] = field(default_factory=set)
-    """Arguments, all of them given, with which an update succeeded."""
-    given: set[str] = field(default_factory=set)
-    """Parameters that were given, not null, in a call that succeeded."""
-    effective: bool = False
-    """Whether an update ever changed the state."""
-
-    def add(self, findings: Iterable[Finding]) -> None:
-        """Take up what was found."""
-        for finding in findings:
-            self.findings.setdefault(finding.oracle, finding)
-
-    @property
-    def needs_judge(self) -> bool:
-        """Whether something is left that only a judge can tell, or nothing was seen of it at work."""
-        return not self.findings and (bool(self.doubts) or not self.succeeded)
-
-    @property
-    def passed(self) -> bool:
-        """Whether it worked, and everything that there is to say of it holds."""
-        return not self.findings and not self.needs_judge
 
 
 async def examine_tools(
@@ -112,7 +79,7 @@ async def examine_tools(
             seen.add([finding])
     for name, detail in early_writes(skeleton.source, skeleton.class_name).items():
         if name in trial.seen:
-            trial.seen[name].add([Finding(oracle="failure_writes", detail=detail)])
+            trial.seen[name].add([Finding(oracle="early_write", detail=detail)])
     program = Program(skeleton.source, skeleton.class_name)
     async with AsyncExitStack() as stack:
         judge = await stack.enter_async_context(sandbox.judge())
@@ -123,8 +90,8 @@ async def examine_tools(
         if not (stop_early and trial.found):
             await trial.again(session)
     if not (stop_early and trial.found):
-        for name, found in (await aliases(sandbox, program, state, trial.successes())).items():
-            trial.seen[name].add(found)
+        for number, found in (await aliases(sandbox, program, state, trial.successes())).items():
+            trial.found_of_success(number, found)
     trial.conclude()
     return trial.seen
 
@@ -151,6 +118,11 @@ class _Trial:
         """The state after the last call."""
         self.seen = {tool.name: ToolExamination() for tool in skeleton.tools}
 
+    def found_of_success(self, number: int, findings: Iterable[Finding]) -> None:
+        """Take up what was found of one of the `successes`."""
+        one = list(self._last.values())[number]
+        self.seen[one.tool.name].add(findings, one.examined)
+
     def successes(self) -> list[tuple[Snapshot, ToolCall]]:
         """Some calls of each tool that succeeded, with the moment before each."""
         return [(one.examined.moment, one.examined.call) for one in self._last.values()]
@@ -171,6 +143,8 @@ class _Trial:
         self._round += 1
         tools = self._rng.sample(self._tried, len(self._tried))
         for tool in tools:
+            if self.seen[tool.name].hung:
+                continue  # each such call takes as long as a session lets it
             worked = await self._valid(session, judge, tool)
             if worked is not None and tool.effect == "update":
                 await self._repeat(session, judge, tool, worked)
@@ -182,7 +156,7 @@ class _Trial:
 
     async def _walk(self, session: Session) -> None:
         """Go to another state by calls that nobody examines."""
-        updates = [tool for tool in self._skeleton.tools if tool.effect == "update"]
+        updates = [tool for tool in self._skeleton.tools if tool.effect == "update" and not self.seen[tool.name].hung]
         for _ in range(_STEPS if updates else 0):
             tool = self._rng.choice(updates)
             arguments = valid_arguments(tool, await session.state(), self._skeleton.entities, self._rng)
@@ -197,7 +171,7 @@ class _Trial:
             if _succeeded(examined):
                 await self._follow(session, judge, tool, examined)
                 return call
-            if not properties_of(tool):
+            if examined.hung or not properties_of(tool):
                 break
         return None
 
@@ -214,7 +188,7 @@ class _Trial:
             right = worked.arguments if worked is not None and number % 2 == 0 else None
             tried.append(wrong_arguments(tool, state, entities, rng, arguments=right)[1])
         for arguments in tried:
-            if _accepted(tool, arguments):
+            if _accepted(tool, arguments) and not self.seen[tool.name].hung:
                 await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=arguments))
 
     def _drawn(self, tool: ToolSpec, name: str) -> JsonValue:
@@ -276,11 +250,9 @@ class _Trial:
         self._now = examined.after
         seen = self.seen[tool.name]
         seen.calls += 1
-        seen.add(examined.findings)
-        seen.add(meaning.findings)
-        if meaning.settled:
-            seen.settled += 1
-        seen.doubts += [doubt for doubt in meaning.doubts if doubt not in seen.doubts]
+        seen.hung = seen.hung or examined.hung
+        seen.add(examined.findings, examined)
+        seen.add_meaning(meaning, examined)
         if _succeeded(examined):
             seen.succeeded += 1
             seen.given |= {name for name, value in call.arguments.items() if value is not None}
@@ -300,11 +272,16 @@ class _Trial:
         fresh = True
         for one in self._last.values():
             first = one.examined
-            await session.restore(first.moment, fresh=fresh)
+            try:
+                await session.restore(first.moment, fresh=fresh)
+            except ProgramError as fault:
+                detail = f"the program cannot go on from a state that it made itself: {fault}"
+                self.seen[one.tool.name].add([Finding(oracle="not_restorable", detail=detail)], first)
+                continue
             fresh = False
             repeated = await session.call(first.call.name, first.call.arguments)
             found = examine(one.tool, first.outcome, digest_before=first.digest_before, repeated=repeated)
-            self.seen[one.tool.name].add(finding for finding in found if finding.oracle == "nondeterministic")
+            self.seen[one.tool.name].add((one for one in found if one.oracle == "nondeterministic"), first)
 
     def conclude(self) -> None:
         """Say what only all calls of a tool together tell."""
@@ -315,7 +292,8 @@ class _Trial:
                 seen.doubts.append(f"whether it heeds {', '.join(untried)}, with which it was not seen to succeed")
             if tool.effects and not seen.effective and len(seen.tried) >= _IDLE:
                 detail = f"{tool.name} succeeded with {len(seen.tried)} different arguments and never changed anything"
-                seen.add([Finding(oracle="success_without_effect", detail=detail)])
+                last = next((one.examined for one in self._last.values() if one.tool is tool), None)
+                seen.add([Finding(oracle="success_without_effect", detail=detail)], last)
 
 
 def _succeeded(examined: ExaminedCall) -> bool:
