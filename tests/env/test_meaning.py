@@ -215,6 +215,15 @@ def test_what_no_effect_names_is_remarked_on_where_it_has_to_do_with_the_call(
     assert not meaning.settled
 
 
+def test_a_key_that_does_not_exist_may_be_that_of_what_is_made_or_one_of_several() -> None:
+    add = tool("add_room_to_house", room_id=(TEXT, True))
+    several = tool("close_rooms", room_id=({"type": "array", "items": TEXT}, True))
+    room = {**STATE["rooms"]["R1"], "room_id": "R9"}
+    assert oracles(meant(add, {"room_id": "R9"}, OK, changed(rooms__R9=room))) == []
+    assert oracles(meant(add, {"room_id": "R9"}, OK)) == ["unknown_accepted"]
+    assert oracles(meant(several, {"room_id": ["R1", "R9"]}, OK, changed(rooms__R1__status="closed"))) == []
+
+
 def test_the_time_of_a_change_may_change_where_the_value_is_there_already() -> None:
     room = ROOM.model_copy(update={"attributes": (*ROOM.attributes, Attribute(name="changed_at", type="str"))})
     close = tool("close_room", (Effect(kind="update", entity="Room", attributes=("status",)),), room_id=(TEXT, True))

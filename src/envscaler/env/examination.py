@@ -18,13 +18,13 @@ from envscaler.env.aliasing import aliases
 from envscaler.env.conformance import schema_findings
 from envscaler.env.meaning import Known, meaning_of
 from envscaler.env.meaning.queries import rows_of
-from envscaler.env.meaning.reading import properties_of, reading
+from envscaler.env.meaning.reading import misfit, properties_of, reading
 from envscaler.env.meaning.standing import is_evaluated
 from envscaler.env.oracles import ExaminedCall, examine, reports_failure, try_call
 from envscaler.env.tool_examination import ToolExamination
 from envscaler.errors import ProgramError
 from envscaler.messages import ToolCall
-from envscaler.probe import valid_arguments, wrong_arguments
+from envscaler.probe import spoiled_arguments, valid_arguments, wrong_arguments
 from envscaler.probe.pool import Pool
 from envscaler.program.early_writes import early_writes
 from envscaler.sandbox import DEFAULT_CLOCK, Program, Sandbox, Session, Snapshot
@@ -187,9 +187,16 @@ class _Trial:
         for number in range(_WRONG):
             right = worked.arguments if worked is not None and number % 2 == 0 else None
             tried.append(wrong_arguments(tool, state, entities, rng, arguments=right)[1])
+        if self._round == 1 and tool.effect == "update" and worked is not None:
+            tried += spoiled_arguments(tool, state, entities, rng, self._whole(tool, worked))
         for arguments in tried:
             if _accepted(tool, arguments) and not self.seen[tool.name].hung:
                 await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=arguments))
+
+    def _whole(self, tool: ToolSpec, call: ToolCall) -> dict[str, JsonValue]:
+        """The arguments of a call with those that it left out."""
+        drawn = {name: self._drawn(tool, name) for name in properties_of(tool) if name not in call.arguments}
+        return {**call.arguments, **{name: value for name, value in drawn.items() if value is not None}}
 
     def _drawn(self, tool: ToolSpec, name: str) -> JsonValue:
         """A value for one parameter; None where it was left out each time."""
@@ -248,12 +255,17 @@ class _Trial:
             judge, self._known, tool, call, examined.outcome, examined.before, examined.after, clock=self._clock
         )
         self._now = examined.after
+        fits = not misfit(tool, call.arguments)
+        if examined.outcome.changed and not fits:
+            # An environment never lets such a call through: what it left behind is no state that others have to take.
+            await session.restore(examined.moment, fresh=False)
+            self._now = examined.before
         seen = self.seen[tool.name]
         seen.calls += 1
         seen.hung = seen.hung or examined.hung
         seen.add(examined.findings, examined)
         seen.add_meaning(meaning, examined)
-        if _succeeded(examined):
+        if fits and _succeeded(examined):
             seen.succeeded += 1
             seen.given |= {name for name, value in call.arguments.items() if value is not None}
             if tool.effect == "update":

@@ -248,11 +248,12 @@ class Examination:
                     self._made += len(step)
                     if self._is_over():
                         break
+            language = self.skeleton.origin.language
             async for findings in bounded_map(Chain.repeat, chains, limit=count):
                 for number, finding in findings.items():
                     if number in self._trials:
                         trial = self._trials[number]
-                        self._trials[number] = replace(trial, case=with_finding(trial.case, finding))
+                        self._trials[number] = replace(trial, case=with_finding(trial.case, finding, language))
 
     def _remember(self, case: TestCase) -> None:
         calls = self._history.setdefault((case.call.name, case.case), [])

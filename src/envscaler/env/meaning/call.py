@@ -128,13 +128,13 @@ def _examine_refusal(said: Said, made: Made, result: dict[str, JsonValue]) -> No
 
 def _examine_success(said: Said, made: Made, standing: Standing | None) -> None:
     tool, read = made.tool, made.read
+    if made.misfit:
+        # An environment refuses them before they reach the program, so that nobody meets what they do.
+        if tool.effect == "update":
+            said.doubts_whether("whether arguments that the schema refuses may succeed")
+        return
     if made.unknown and (tool.effect == "update" or read.kind == "get"):
         _examine_unknown(said, made)
-    if made.misfit:
-        # An environment refuses them before they reach the program, so of a query nothing is to be said.
-        if tool.effect == "query":
-            return
-        said.doubts_whether("whether arguments that the schema refuses may succeed")
     if read.kind == "get":
         examine_get(said, made)
     elif read.kind == "list":
@@ -148,10 +148,14 @@ def _examine_success(said: Said, made: Made, standing: Standing | None) -> None:
 
 
 def _examine_unknown(said: Said, made: Made) -> None:
-    for names in made.unknown.values():
-        if made.read.creates:
-            # The caller may choose the key of what is made.
+    lists = [value for value in made.arguments.values() if isinstance(value, list)]
+    for container, names in made.unknown.items():
+        # The caller may choose the key of what is made, also where no effect says that anything is.
+        new = bool(made.read.creates) or (not made.read.declared and names[0] in made.after.get(container, {}))
+        if new:
             said.doubts_whether(f"whether {names[0]!r} may be a new key")
+        elif any(names[0] in parts for parts in lists):
+            said.doubts_whether(f"whether {names[0]!r}, which does not exist, may be passed over")
         else:
             said.finds("unknown_accepted", f"succeeded with {names[0]!r}, which does not exist")
 

@@ -137,9 +137,9 @@ class _Update:
         elif added and not wanted:
             self._said.doubts_whether(f"whether the {entity.name} {listed(added)} had to be made")
         for key in added if wanted and not self._several else []:
-            self._made(moved, key, alone=len(added) == wanted == 1)
+            self._new(moved, key, alone=len(added) == wanted == 1)
 
-    def _made(self, moved: Moved, key: str, *, alone: bool) -> None:
+    def _new(self, moved: Moved, key: str, *, alone: bool) -> None:
         """Whether a new record holds what the arguments say of it."""
         row = moved.after[key]
         told = set()
