@@ -145,7 +145,8 @@ class _Trial:
         for tool in tools:
             if self.seen[tool.name].hung:
                 continue  # each such call takes as long as a session lets it
-            worked = await self._valid(session, judge, tool)
+            first = await self._valid(session, judge, tool)
+            worked = first.call if first is not None else None
             if worked is not None and tool.effect == "update":
                 await self._repeat(session, judge, tool, worked)
                 if any(tool.name in rule.tools and is_evaluated(rule) for rule in self._skeleton.rules):
@@ -153,6 +154,8 @@ class _Trial:
             if worked is not None and tool.effect == "query":
                 await self._call(session, judge, tool, worked)
             await self._others(session, judge, tool, worked)
+            if first is not None and tool.effect == "update" and self._round == 1:
+                await self._spoil(session, judge, tool, first)
 
     async def _walk(self, session: Session) -> None:
         """Go to another state by calls that nobody examines."""
@@ -162,7 +165,7 @@ class _Trial:
             arguments = valid_arguments(tool, await session.state(), self._skeleton.entities, self._rng)
             await session.call(tool.name, arguments)
 
-    async def _valid(self, session: Session, judge: Judge, tool: ToolSpec) -> ToolCall | None:
+    async def _valid(self, session: Session, judge: Judge, tool: ToolSpec) -> ExaminedCall | None:
         """Call until it succeeds; the call that did."""
         for _ in range(_TRIES):
             arguments = valid_arguments(tool, self._now, self._skeleton.entities, self._rng)
@@ -170,7 +173,7 @@ class _Trial:
             examined = await self._call(session, judge, tool, call)
             if _succeeded(examined):
                 await self._follow(session, judge, tool, examined)
-                return call
+                return examined
             if examined.hung or not properties_of(tool):
                 break
         return None
@@ -187,11 +190,20 @@ class _Trial:
         for number in range(_WRONG):
             right = worked.arguments if worked is not None and number % 2 == 0 else None
             tried.append(wrong_arguments(tool, state, entities, rng, arguments=right)[1])
-        if self._round == 1 and tool.effect == "update" and worked is not None:
-            tried += spoiled_arguments(tool, state, entities, rng, self._whole(tool, worked))
         for arguments in tried:
             if _accepted(tool, arguments) and not self.seen[tool.name].hung:
                 await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=arguments))
+
+    async def _spoil(self, session: Session, judge: Judge, tool: ToolSpec, worked: ExaminedCall) -> None:
+        """Make a call that succeeded once more for each argument, with that one wrong, where it would change something:
+        what is written before the wrong one is looked at shows there, and not where it is written already."""
+        arguments = self._whole(tool, worked.call)
+        for spoiled in spoiled_arguments(tool, worked.before, self._skeleton.entities, self._rng, arguments):
+            if self.seen[tool.name].hung:
+                break
+            if session.digest != worked.digest_before:
+                await session.restore(worked.moment, fresh=False)
+            await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=spoiled))
 
     def _whole(self, tool: ToolSpec, call: ToolCall) -> dict[str, JsonValue]:
         """The arguments of a call with those that it left out."""
