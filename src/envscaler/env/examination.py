@@ -18,7 +18,7 @@ from envscaler.env.aliasing import aliases
 from envscaler.env.conformance import schema_findings
 from envscaler.env.meaning import Known, meaning_of
 from envscaler.env.meaning.queries import rows_of
-from envscaler.env.meaning.reading import misfit, properties_of, reading
+from envscaler.env.meaning.reading import ids_named, misfit, properties_of, reading
 from envscaler.env.meaning.standing import is_evaluated
 from envscaler.env.oracles import ExaminedCall, examine, reports_failure, try_call
 from envscaler.env.tool_examination import ToolExamination
@@ -26,6 +26,7 @@ from envscaler.errors import ProgramError
 from envscaler.messages import ToolCall
 from envscaler.probe import spoiled_arguments, valid_arguments, wrong_arguments
 from envscaler.probe.pool import Pool
+from envscaler.program import tool_schemas
 from envscaler.program.early_writes import early_writes
 from envscaler.sandbox import DEFAULT_CLOCK, Program, Sandbox, Session, Snapshot
 from envscaler.sandbox.judge import Judge
@@ -72,7 +73,7 @@ async def examine_tools(
         ProgramError: if the program cannot be loaded or cannot take the state.
         SandboxError: if the machinery fails.
     """
-    trial = _Trial(skeleton, Random(seed), clock, only)
+    trial = _Trial(_as_held_to(skeleton), Random(seed), clock, only)
     for finding in schema_findings(skeleton):
         name = next((tool.name for tool in skeleton.tools if finding.detail.startswith(f"{tool.name}:")), None)
         for seen in [trial.seen[name]] if name is not None else trial.seen.values():
@@ -94,6 +95,19 @@ async def examine_tools(
             trial.found_of_success(number, found)
     trial.conclude()
     return trial.seen
+
+
+def _as_held_to(skeleton: EnvSkeleton) -> EnvSkeleton:
+    """The environment with the schemas that its calls are held to: those of an imported one's methods, where a
+    published schema is wrong in places."""
+    if skeleton.origin.source is None:
+        return skeleton
+    try:
+        derived = tool_schemas(skeleton.source, skeleton.class_name)
+    except ProgramError:
+        return skeleton
+    tools = (tool.model_copy(update={"parameters": derived.get(tool.name, tool.parameters)}) for tool in skeleton.tools)
+    return skeleton.model_copy(update={"tools": tuple(tools)})
 
 
 @dataclass(frozen=True)
@@ -184,7 +198,7 @@ class _Trial:
         tried: list[dict[str, JsonValue]] = [{}] if tool.effect == "query" and properties_of(tool) else []
         state = self._now
         if tool.effect == "query" and not tool.parameters.get("required"):
-            tried += [{name: value} for name in properties_of(tool) if (value := self._drawn(tool, name)) is not None]
+            tried += [{name: value} for name in properties_of(tool) for value in self._drawn(tool, name, state)[:1]]
         for _ in range(_ANY if tool.effect == "update" and properties_of(tool) else 0):
             tried.append(valid_arguments(tool, state, entities, rng))
         for number in range(_WRONG):
@@ -197,7 +211,7 @@ class _Trial:
     async def _spoil(self, session: Session, judge: Judge, tool: ToolSpec, worked: ExaminedCall) -> None:
         """Make a call that succeeded once more for each argument, with that one wrong, where it would change something:
         what is written before the wrong one is looked at shows there, and not where it is written already."""
-        arguments = self._whole(tool, worked.call)
+        arguments = self._whole(tool, worked)
         for spoiled in spoiled_arguments(tool, worked.before, self._skeleton.entities, self._rng, arguments):
             if self.seen[tool.name].hung:
                 break
@@ -205,15 +219,30 @@ class _Trial:
                 await session.restore(worked.moment, fresh=False)
             await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=spoiled))
 
-    def _whole(self, tool: ToolSpec, call: ToolCall) -> dict[str, JsonValue]:
-        """The arguments of a call with those that it left out."""
-        drawn = {name: self._drawn(tool, name) for name in properties_of(tool) if name not in call.arguments}
-        return {**call.arguments, **{name: value for name, value in drawn.items() if value is not None}}
+    def _whole(self, tool: ToolSpec, worked: ExaminedCall) -> dict[str, JsonValue]:
+        """The arguments of a call with those that it left out; none is what a record that they name holds already."""
+        named = ids_named(self._known, tool, worked.call.arguments, Pool(worked.before, self._skeleton.entities))
+        keys = {key for part in named.values() for key in part}
+        entities = [one for container in named if (one := self._known.of_container(container)) is not None]
+        rows = [pair for one in entities for pair in rows_of(worked.before, one).items()]
+        whole: dict[str, JsonValue] = {}
+        for name in properties_of(tool):
+            held = [row[name] for key, row in rows if key in keys and name in row]
+            given = worked.call.arguments.get(name)
+            if given is None or (given in held and not (isinstance(given, str) and given in keys)):
+                drawn = self._drawn(tool, name, worked.before)
+                others = [row[name] for _, row in rows if row.get(name) is not None] + drawn
+                given = next((value for value in others if value not in held), None)
+                if given is None and drawn:
+                    given = f"{drawn[0]} 2" if isinstance(drawn[0], str) else drawn[0]
+            if given is not None:
+                whole[name] = given
+        return whole
 
-    def _drawn(self, tool: ToolSpec, name: str) -> JsonValue:
-        """A value for one parameter; None where it was left out each time."""
-        drawn = (valid_arguments(tool, self._now, self._skeleton.entities, self._rng).get(name) for _ in range(_TRIES))
-        return next((value for value in drawn if value is not None), None)
+    def _drawn(self, tool: ToolSpec, name: str, state: State) -> list[JsonValue]:
+        """Some values for one parameter; none where it was left out each time."""
+        drawn = (valid_arguments(tool, state, self._skeleton.entities, self._rng).get(name) for _ in range(_TRIES))
+        return [value for value in drawn if value is not None]
 
     async def _repeat(self, session: Session, judge: Judge, tool: ToolSpec, call: ToolCall) -> None:
         for _ in range(_REPEATS):
@@ -243,6 +272,8 @@ class _Trial:
                 if query.effect == "update" or read.entity is not entity:
                     continue
                 for arguments in self._asking(query, read.kind, entity, touched, examined.after, pool):
+                    if self.seen[query.name].hung:
+                        break
                     await self._call(session, judge, query, ToolCall(name=query.name, arguments=arguments))
 
     def _asking(

@@ -84,7 +84,8 @@ def spoiled_arguments(
         if name not in arguments:
             continue
         checker = SchemaChecker(writer.resolved(schema))
-        faults = dict(reversed([*_faults(writer, name, schema, pool, required=False)]))
+        # Of a schema that says nothing, nothing is wrong; an empty text is what programs refuse most.
+        faults = {"empty": "", **dict(reversed([*_faults(writer, name, schema, pool, required=False)]))}
         wrong = [faults[kind] for kind in _LET_THROUGH if kind in faults and not checker.faults(faults[kind], "it")]
         if wrong:
             spoiled.append({**arguments, name: wrong[0]})
