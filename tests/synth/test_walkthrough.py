@@ -6,7 +6,8 @@ What our checks find in it, confirmed by hand (method, and what is wrong with it
   bad time it then refuses the call, and the new author stays. The recorded checker saw the same in three calls, called
   a fourth, whose author was the one that stood there already, a warning, and the environment was kept with the fault.
 - All queries hand out the stored records themselves (`list_all_allergy_records` in a new list, `get_patient_by_id` and
-  its like as they are): whoever changes a result under plain Python changes the state. Ours is mended by code.
+  its like as they are): whoever changes a result under plain Python changes the state. It is mended by code. Of
+  `search_allergy_records_by_allergen`, which does the same, nothing is said: no word that is drawn finds a record.
 - The state plan cut words off (`active_sta`, `ncounter_id`); the class written from it has them whole.
 """
 
@@ -38,8 +39,8 @@ QUERIES = {
     "list_allergy_records_by_patient",
     "list_encounters_by_patient",
     "list_verified_allergy_records",
-    "search_allergy_records_by_allergen",
 }
+"""Queries of which a result was seen to be a part of the state."""
 FAULTY = "correct_allergy_audit_fields"
 
 

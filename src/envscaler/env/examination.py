@@ -8,9 +8,10 @@ is kept is the business of `synth`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 
 from envscaler.assessment import Finding
@@ -91,8 +92,10 @@ async def examine_tools(
         if not (stop_early and trial.found):
             await trial.again(session)
     if not (stop_early and trial.found):
-        for number, found in (await aliases(sandbox, program, state, trial.successes())).items():
-            trial.found_of_success(number, found)
+        telling = trial.telling()
+        calls = [(one.examined.moment, one.examined.call) for one in telling]
+        for number, found in (await aliases(sandbox, program, state, calls)).items():
+            trial.seen[telling[number].tool.name].add(found, telling[number].examined)
     trial.conclude()
     return trial.seen
 
@@ -115,6 +118,11 @@ class _Made:
     tool: ToolSpec
     examined: ExaminedCall
 
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the result."""
+        return len(encode(self.examined.outcome.result))
+
 
 class _Trial:
     def __init__(self, skeleton: EnvSkeleton, rng: Random, clock: str, only: Collection[str] | None) -> None:
@@ -127,19 +135,15 @@ class _Trial:
         self._last: dict[tuple[int, str], _Made] = {}
         """The last call of each round and tool that succeeded. What a program counts outside its state has gone up by
         then."""
+        self._telling: dict[str, _Made] = {}
         self._round = 0
         self._now: State = {}
         """The state after the last call."""
         self.seen = {tool.name: ToolExamination() for tool in skeleton.tools}
 
-    def found_of_success(self, number: int, findings: Iterable[Finding]) -> None:
-        """Take up what was found of one of the `successes`."""
-        one = list(self._last.values())[number]
-        self.seen[one.tool.name].add(findings, one.examined)
-
-    def successes(self) -> list[tuple[Snapshot, ToolCall]]:
-        """Some calls of each tool that succeeded, with the moment before each."""
-        return [(one.examined.moment, one.examined.call) for one in self._last.values()]
+    def telling(self) -> list[_Made]:
+        """The call of each tool that succeeded and returned most."""
+        return list(self._telling.values())
 
     @property
     def found(self) -> bool:
@@ -316,7 +320,10 @@ class _Trial:
                 if all(call.arguments.get(name) is not None for name in properties_of(tool)):
                     # What is left out may ask for what is there already.
                     seen.tried.add(encode(call.arguments))
-            self._last[self._round, tool.name] = _Made(tool, examined)
+            made = _Made(tool, examined)
+            self._last[self._round, tool.name] = made
+            if tool.name not in self._telling or self._telling[tool.name].size < made.size:
+                self._telling[tool.name] = made
         return examined
 
     async def again(self, session: Session) -> None:

@@ -5,8 +5,6 @@ Whether results are such parts is found by `env.aliasing`, and whether the metho
 
 from __future__ import annotations
 
-from typing import cast
-
 import libcst as cst
 
 _PLAIN = (
@@ -55,7 +53,7 @@ class _Copying(cst.CSTTransformer):
         return cst.Call(cst.Attribute(cst.Name("copy"), cst.Name("deepcopy")), [cst.Arg(value)])
 
     def _element(self, element: cst.BaseDictElement) -> cst.BaseDictElement:
-        return element.with_changes(value=self._copied(cast(cst.BaseExpression, element.value)))
+        return element.with_changes(value=self._copied(element.value))
 
 
 def _is_plain(value: cst.BaseExpression) -> bool:
