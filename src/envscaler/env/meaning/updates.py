@@ -101,7 +101,7 @@ class _Update:
 
     @cached_property
     def _about(self) -> frozenset[str]:
-        """Keys of the records that the call names, and of those that it made, changed or removed as it is to."""
+        """Keys of the records that the call names, and of those that it made or removed as it is to."""
         read = self._read
         about = {key for keys in self._made.named.values() for key in keys}
         for moved in self._moves:
