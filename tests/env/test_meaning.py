@@ -248,6 +248,32 @@ def test_what_may_be_right_is_left_to_a_judge() -> None:
     assert not any(meaning.settled for meaning in doubtful)
 
 
+def test_a_filter_by_another_entity_is_doubtful_where_a_third_refers_to_both() -> None:
+    person = Entity(
+        name="Person", container="people", key="person_id", attributes=(Attribute(name="person_id", type="str"),)
+    )
+    guest = Attribute(name="person_id", type="str", references="Person")
+    stay = Entity(
+        name="Stay",
+        container="stays",
+        attributes=(guest, Attribute(name="booking_id", type="str", references="Booking")),
+    )
+    owned = BOOKING.model_copy(
+        update={"attributes": (*BOOKING.attributes[:2], Attribute(name="owner", type="str", references="Person"))}
+    )
+    state = {**STATE, "people": {"P1": {"person_id": "P1"}}, "stays": {}}
+    state["bookings"] = {"B1": {"booking_id": "B1", "room_id": "R2", "owner": "P9"}}
+    listing = tool("list_bookings_of_person", person_id=(TEXT, True))
+    call = ToolCall(name=listing.name, arguments={"person_id": "P1"})
+    outcome = Outcome({"success": True, "data": [state["bookings"]["B1"]]}, None, "", False)
+
+    def findings(*entities: Entity) -> list[str]:
+        return oracles(findings_of(Known(entities), listing, call, outcome, state, state))
+
+    assert findings(ROOM, owned, person) == ["filter_ignored"]
+    assert findings(ROOM, owned, person, stay) == []
+
+
 def test_slips_of_a_program_are_found_and_what_it_raises_on_purpose_is_not() -> None:
     def raised(kind: str, arguments: dict[str, Any]) -> Meaning:
         outcome = Outcome(None, ToolFault("raised", kind, "'x'"), "", False)

@@ -70,7 +70,7 @@ def test_words_that_the_plan_cut_off_are_completed_from_the_class(walkthrough: W
 
 
 @pytest.mark.anyio
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_the_recorded_replies_make_an_environment_that_passes_once_its_faulty_tool_is_given_up(
     walkthrough: Walkthrough, tmp_path: Path
 ) -> None:
@@ -98,7 +98,7 @@ async def test_the_recorded_replies_make_an_environment_that_passes_once_its_fau
 
 
 @pytest.mark.anyio
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_our_assessment_of_it_as_it_is_finds_what_the_recorded_checker_found_and_more(
     walkthrough: Walkthrough,
 ) -> None:
@@ -114,7 +114,7 @@ async def test_our_assessment_of_it_as_it_is_finds_what_the_recorded_checker_fou
     called = {(case["tool"], json.dumps(case["parameters"], sort_keys=True)) for case in walkthrough.cases}
     made = {(case.call.name, json.dumps(case.call.arguments, sort_keys=True)) for case in assessment.cases}
     assert made <= called
-    assert len(assessment.cases) >= 20
+    assert len(assessment.cases) >= 15
     # What was never recorded is a round without a call, not a verdict.
     assert len(assessment.failures) == walkthrough.unanswered["test_call"] > 0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from envscaler.env.meaning.made import Made
-from envscaler.env.meaning.reading import Reading, attribute_of, bound_of, is_limit, referring
+from envscaler.env.meaning.reading import Reading, attribute_of, bound_of, is_limit, joined, referring
 from envscaler.env.meaning.said import Said, listed, shown
 from envscaler.env.meaning.values import Fit, alike, fit, less, ordered
 from envscaler.skeleton import Attribute, Entity
@@ -166,7 +166,7 @@ class _Filters:
     def _read(self, made: Made, entity: Entity, name: str, value: JsonValue) -> None:
         attribute = attribute_of(entity, name)
         other = made.known.of_container(made.pool.container(name))
-        if attribute is None and other is not None:
+        if attribute is None and other is not None and not joined(made.known, entity, other):
             attribute = referring(entity, other)
         bound = bound_of(entity, name)
         if is_limit(name) and isinstance(value, int):
