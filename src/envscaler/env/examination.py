@@ -219,8 +219,8 @@ class _Trial:
         for spoiled in spoiled_arguments(tool, worked.before, self._skeleton.entities, self._rng, arguments):
             if self.seen[tool.name].hung:
                 break
-            if session.digest != worked.digest_before:
-                await session.restore(worked.moment, fresh=False)
+            if session.digest != worked.digest_before and not await _back(session, worked.moment):
+                break
             await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=spoiled))
 
     def _whole(self, tool: ToolSpec, worked: ExaminedCall) -> dict[str, JsonValue]:
@@ -303,9 +303,8 @@ class _Trial:
         )
         self._now = examined.after
         fits = not misfit(tool, call.arguments)
-        if examined.outcome.changed and not fits:
-            # An environment never lets such a call through: what it left behind is no state that others have to take.
-            await session.restore(examined.moment, fresh=False)
+        # An environment never lets such a call through: what it left behind is no state that others have to take.
+        if examined.outcome.changed and not fits and await _back(session, examined.moment):
             self._now = examined.before
         seen = self.seen[tool.name]
         seen.calls += 1
@@ -356,6 +355,15 @@ class _Trial:
                 detail = f"{tool.name} succeeded with {len(seen.tried)} different arguments and never changed anything"
                 last = next((one.examined for one in self._last.values() if one.tool is tool), None)
                 seen.add([Finding(oracle="success_without_effect", detail=detail)], last)
+
+
+async def _back(session: Session, moment: Snapshot) -> bool:
+    """Go back to a moment; False where the program does not take a state of its own, which is found elsewhere."""
+    try:
+        await session.restore(moment, fresh=False)
+    except ProgramError:
+        return False
+    return True
 
 
 def _succeeded(examined: ExaminedCall) -> bool:
