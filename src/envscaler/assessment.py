@@ -27,6 +27,8 @@ class Finding(Record):
     oracle: str
     """Name of the oracle: `query_writes`, `failure_writes`, `not_json`, `nondeterministic` …"""
     detail: str
+    call: ToolCall | None = None
+    """The call that shows it, where it is found by several; None where it stands with its call, or needs none."""
 
 
 class TestCase(Record):
@@ -117,8 +119,33 @@ class Repair(Record):
     """Why other versions did not, one sentence each."""
     before: tuple[TestCase, ...] = ()
     """Calls of versions that are no longer there; those of the present one are among the cases of the assessment."""
+    found: tuple[Finding, ...] = ()
+    """Faults that the examination found in versions that are no longer there."""
     dropped: str | None = None
     """Why the tool was given up; None: the environment has it."""
+
+
+class Examined(Record):
+    """What many calls of one tool told without a model and without test calls."""
+
+    tool: str
+    calls: int
+    succeeded: int
+    settled: int
+    """Calls of which nothing was left for a judge."""
+    faults: tuple[Finding, ...] = ()
+    """What is certainly wrong, one of each kind."""
+    remarks: tuple[Finding, ...] = ()
+    """What is not as it should be and is no fault of what the tool does here: told, and held against nothing."""
+    doubts: tuple[str, ...] = ()
+    """What only a judge can tell, a clause each."""
+
+    @property
+    def verdict(self) -> Literal["pass", "fail"] | None:
+        """`fail` with a fault; `pass` where it was seen at work and nothing is left to a judge; None: needs a judge."""
+        if self.faults:
+            return "fail"
+        return "pass" if self.succeeded and not self.doubts else None
 
 
 class Assessment(Record):
@@ -132,6 +159,9 @@ class Assessment(Record):
     """Rounds after which the verdict was settled and no more were made; None: all that were asked for."""
     cases: tuple[TestCase, ...]
     """Test calls of the program as it is. Calls of methods that were repaired since are in `repairs`."""
+    examined: tuple[Examined, ...] | None = None
+    """What was found of each tool without a model, in the order of the tools; None: not examined, as before there was
+    such an examination."""
     failures: tuple[str, ...] = ()
     """Rounds that gave no case, with the reason (a reply that could not be used …)."""
     threshold: float = 0.85
@@ -143,14 +173,23 @@ class Assessment(Record):
 
     @property
     def counts(self) -> Counts:
-        """All cases counted."""
-        return Counts.of(self.cases)
+        """All cases counted, and each tool in which the examination found a fault as one that failed."""
+        return Counts.of(self.cases) + _failed(len(self.at_fault))
+
+    @property
+    def at_fault(self) -> tuple[Examined, ...]:
+        """The tools in which the examination found a fault."""
+        return tuple(one for one in self.examined or () if one.faults)
 
     @property
     def by_tool(self) -> dict[str, Counts]:
-        """Cases counted for each tool that has any."""
-        names = dict.fromkeys(case.call.name for case in self.cases)
-        return {name: Counts.of(case for case in self.cases if case.call.name == name) for name in names}
+        """As `counts`, for each tool of which there is anything to count."""
+        at_fault = [one.tool for one in self.at_fault]
+        names = dict.fromkeys([*(case.call.name for case in self.cases), *at_fault])
+        return {
+            name: Counts.of(case for case in self.cases if case.call.name == name) + _failed(at_fault.count(name))
+            for name in names
+        }
 
     @property
     def by_case(self) -> dict[CaseType, Counts]:
@@ -189,3 +228,8 @@ class Assessment(Record):
         """Whether the environment is kept."""
         rate = self.counts.rate(self.by)
         return rate is not None and rate >= self.threshold
+
+
+def _failed(tools: int) -> Counts:
+    """What so many tools count for in which the examination found a fault."""
+    return Counts(failed=tools, by_oracle=tools)

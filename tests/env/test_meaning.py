@@ -82,6 +82,7 @@ SET = tool(
     room_id=(TEXT, True),
     status=(TEXT, True),
 )
+DELETE_ROOM = tool("delete_room", (Effect(kind="delete", entity="Room"),), room_id=(TEXT, True))
 DELETE = tool("delete_booking", (Effect(kind="delete", entity="Booking"),), booking_id=(TEXT, True))
 
 
@@ -164,7 +165,7 @@ def test_sound_calls_are_settled() -> None:
         ),
         (CREATE, ASKED, OK, changed(bookings__B2={**BOOKED, "guest": "Dan", "host": "Cleo"}), "other_value"),
         (CREATE, ASKED, OK, changed(bookings__B2={**BOOKED, "booking_id": "b2"}), "state_broken"),
-        (CREATE, ASKED, OK, changed(bookings__B2=BOOKED, rooms__R1__status="taken"), "changed_other"),
+        (CREATE, ASKED, OK, changed(bookings__B2=BOOKED, rooms__R3__status="taken"), "changed_other"),
         (CREATE, {**ASKED, "room_id": "R9"}, OK, changed(bookings__B2={**BOOKED, "room_id": "R9"}), "state_broken"),
         (SET, {"room_id": "R1", "status": "taken"}, OK, STATE, "other_value"),
         (SET, {"room_id": "R1", "status": "taken"}, OK, changed(rooms__R3__status="taken"), "changed_other"),
@@ -182,6 +183,58 @@ def test_each_oracle_finds_its_fault(
     assert meaning.settled
 
 
+@pytest.mark.parametrize(
+    ("spec", "arguments", "after", "oracle"),
+    [
+        # The room that is booked is taken.
+        (CREATE, ASKED, changed(bookings__B2=BOOKED, rooms__R1__status="taken"), "changed_other"),
+        # A booking of the room whose status is set.
+        (
+            SET,
+            {"room_id": "R1", "status": "taken"},
+            changed(rooms__R1__status="taken", bookings__B2=BOOKED),
+            "created_other",
+        ),
+        # A room goes with its bookings, a booking with its room.
+        (DELETE_ROOM, {"room_id": "R2"}, changed(rooms__R2=None, bookings__B1=None), "deleted_other"),
+        (DELETE, {"booking_id": "B1"}, changed(bookings__B1=None, rooms__R2=None), "deleted_other"),
+        (
+            CREATE,
+            ASKED,
+            changed(bookings__B2=BOOKED, bookings__B3={**BOOKED, "booking_id": "B3", "host": "Eve"}),
+            "created_many",
+        ),
+    ],
+)
+def test_what_no_effect_names_is_remarked_on_where_it_has_to_do_with_the_call(
+    spec: ToolSpec, arguments: dict[str, Any], after: State, oracle: str
+) -> None:
+    meaning = meant(spec, arguments, OK, after)
+    assert oracles(meaning) == []
+    assert [remark.oracle for remark in meaning.remarks] == [oracle]
+    assert not meaning.settled
+
+
+def test_a_key_that_does_not_exist_may_be_that_of_what_is_made_or_one_of_several() -> None:
+    add = tool("add_room_to_house", room_id=(TEXT, True))
+    several = tool("close_rooms", room_id=({"type": "array", "items": TEXT}, True))
+    room = {**STATE["rooms"]["R1"], "room_id": "R9"}
+    assert oracles(meant(add, {"room_id": "R9"}, OK, changed(rooms__R9=room))) == []
+    assert oracles(meant(add, {"room_id": "R9"}, OK)) == ["unknown_accepted"]
+    assert oracles(meant(several, {"room_id": ["R1", "R9"]}, OK, changed(rooms__R1__status="closed"))) == []
+
+
+def test_the_time_of_a_change_may_change_where_the_value_is_there_already() -> None:
+    room = ROOM.model_copy(update={"attributes": (*ROOM.attributes, Attribute(name="changed_at", type="str"))})
+    close = tool("close_room", (Effect(kind="update", entity="Room", attributes=("status",)),), room_id=(TEXT, True))
+
+    def closing(name: str, value: Any) -> Meaning:
+        return meant(close, {"room_id": "R1"}, OK, changed(**{f"rooms__R1__{name}": value}), Known((room, BOOKING)))
+
+    assert oracles(closing("changed_at", "2025-01-06T09:00:00Z")) == []
+    assert oracles(closing("title", "Closed room")) == ["changed_other"]
+
+
 def test_what_may_be_right_is_left_to_a_judge() -> None:
     doubtful = [
         meant(tool("count_rooms"), {}, {"success": True, "data": 3}),
@@ -193,6 +246,32 @@ def test_what_may_be_right_is_left_to_a_judge() -> None:
     ]
     assert [oracles(meaning) for meaning in doubtful] == [[]] * len(doubtful)
     assert not any(meaning.settled for meaning in doubtful)
+
+
+def test_a_filter_by_another_entity_is_doubtful_where_a_third_refers_to_both() -> None:
+    person = Entity(
+        name="Person", container="people", key="person_id", attributes=(Attribute(name="person_id", type="str"),)
+    )
+    guest = Attribute(name="person_id", type="str", references="Person")
+    stay = Entity(
+        name="Stay",
+        container="stays",
+        attributes=(guest, Attribute(name="booking_id", type="str", references="Booking")),
+    )
+    owned = BOOKING.model_copy(
+        update={"attributes": (*BOOKING.attributes[:2], Attribute(name="owner", type="str", references="Person"))}
+    )
+    state = {**STATE, "people": {"P1": {"person_id": "P1"}}, "stays": {}}
+    state["bookings"] = {"B1": {"booking_id": "B1", "room_id": "R2", "owner": "P9"}}
+    listing = tool("list_bookings_of_person", person_id=(TEXT, True))
+    call = ToolCall(name=listing.name, arguments={"person_id": "P1"})
+    outcome = Outcome({"success": True, "data": [state["bookings"]["B1"]]}, None, "", False)
+
+    def findings(*entities: Entity) -> list[str]:
+        return oracles(findings_of(Known(entities), listing, call, outcome, state, state))
+
+    assert findings(ROOM, owned, person) == ["filter_ignored"]
+    assert findings(ROOM, owned, person, stay) == []
 
 
 def test_slips_of_a_program_are_found_and_what_it_raises_on_purpose_is_not() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envscaler.probe import WrongKind, valid_arguments, wrong_arguments
+from envscaler.probe import WrongKind, spoiled_arguments, valid_arguments, wrong_arguments
 from envscaler.program import argument_faults
 from envscaler.skeleton import Attribute, Entity, ToolSpec
 
@@ -244,3 +244,19 @@ def test_real_tools_get_ids_of_real_states(shared_data: Path) -> None:
             named += len(keys)
             existing += sum(key in ids for key in keys)
     assert existing > 0.9 * named > 100
+
+
+def test_each_argument_is_spoiled_once_in_a_way_that_its_schema_lets_through() -> None:
+    whole = tool({"member_id": STRING, "note": STRING, "days": {"type": "integer"}})
+    right: dict[str, Any] = {"member_id": "M1", "note": "soon", "days": 3}
+    spoiled = spoiled_arguments(whole, STATE, ENTITIES, random.Random(0), right)
+    changed = [{name: value for name, value in one.items() if value != right[name]} for one in spoiled]
+    assert [list(one) for one in changed] == [["member_id"], ["note"], ["days"]]
+    assert changed[0]["member_id"] not in MEMBERS
+    assert changed[1]["note"] == ""
+    assert not any(argument_faults(whole.parameters, one) for one in spoiled)
+
+
+def test_arguments_that_are_not_given_or_can_only_be_right_are_not_spoiled() -> None:
+    closed = tool({"status": {"type": "string", "enum": ["free", "lent"]}, "note": STRING})
+    assert spoiled_arguments(closed, STATE, ENTITIES, random.Random(0), {"status": "free"}) == []

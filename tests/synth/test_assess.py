@@ -296,4 +296,5 @@ def test_records_of_earlier_versions_are_read() -> None:
     record = {"env_id": "desk", "env_digest": "d", "rounds": 100, "cases": [], "threshold": 0.85, "by": "pass"}
     assessment = Assessment.model_validate(record)
     assert (assessment.judging, assessment.saved, assessment.repairs) == ("all", 0, ())
+    assert (assessment.examined, assessment.at_fault) == (None, ())
     assert assessment.interval is None

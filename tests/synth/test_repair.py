@@ -122,6 +122,8 @@ async def test_a_method_whose_calls_fail_is_repaired(skeleton: EnvSkeleton, open
         None,
     )
     assert {case.reason for case in repair.before if case.verdict == "fail"} == {BROKEN}
+    assert [finding.detail for finding in repair.found] == [BROKEN]
+    assert assessment.at_fault == ()
     fresh = [case for case in assessment.cases if case.call.name == "lend_thing"]
     assert len(fresh) >= len(repair.before)
     assert not {case.round for case in fresh} & {case.round for case in repair.before}
@@ -143,7 +145,8 @@ async def test_the_builder_is_told_call_change_and_reason_and_no_whole_state(
     assert '/things/T-2 = {"label":' in fault
     assert 'changed /things/T-2/status from "free" to "lent"' in fault
     assert f"what is wrong: {BROKEN}" in fault
-    assert "M-3" not in fault
+    assert "These calls of it show what is wrong." in fault
+    assert '"members":' not in fault
 
 
 async def test_what_an_oracle_finds_is_repaired_and_tried_with_it(skeleton: EnvSkeleton, opened: Opened) -> None:
@@ -160,12 +163,12 @@ async def test_what_an_oracle_finds_is_repaired_and_tried_with_it(skeleton: EnvS
 async def test_a_version_that_makes_it_worse_is_refused(skeleton: EnvSkeleton, opened: Opened) -> None:
     planted = with_method(skeleton, "lend_thing", CARELESS)
     made, assessment = await repaired(planted, Builder(lend_thing=[REFUSING, UNDEFINED]), opened)
-    assert made.source == planted.source
     (repair,) = assessment.repairs
-    assert (repair.attempts, repair.accepted, repair.before) == (2, 0, ())
+    assert (repair.attempts, repair.accepted) == (2, 0)
     assert "free thing was not lent" in repair.refused[0]
     assert "things" in repair.refused[1]
-    assert assessment.by_tool["lend_thing"].failed > 0
+    assert "KeyError" in (repair.dropped or "")
+    assert "lend_thing" not in {tool.name for tool in made.tools}
 
 
 async def test_a_version_that_breaks_another_tool_is_refused(skeleton: EnvSkeleton, opened: Opened) -> None:
@@ -226,6 +229,89 @@ async def test_nothing_is_repaired_where_nothing_is_to_be(skeleton: EnvSkeleton,
     assert made == planted
     assert assessment.repairs == ()
     assert model.complaints == []
+
+
+# -- what is found without test calls --
+
+
+class Complacent(Builder):
+    """Tests nothing but members that are there, and finds everything right."""
+
+    def test_call(self, inputs: t.TestCallInputs) -> Any:
+        usual = super().test_call(inputs)
+        if inputs.tool.name == "find_things":
+            usual["arguments"] = {}
+        return usual
+
+    def judge_call(self, inputs: t.JudgeCallInputs) -> Any:
+        return {"reason": "right", "verdict": "pass"}
+
+
+DEAF = METHODS["find_things"].replace('if status in (None, thing["status"])', "")
+"""Lists all things whatever is asked for; no test call of the tester above asks for any."""
+SHOWN = "find_things returned"
+
+
+async def test_a_fault_that_no_test_call_shows_is_found_and_counts_as_a_call_that_failed(
+    skeleton: EnvSkeleton, opened: Opened
+) -> None:
+    planted = with_method(skeleton, "find_things", DEAF)
+    made, assessment = await repaired(planted, Complacent(), opened, repairs=0)
+    assert made == planted
+    (faulty,) = assessment.at_fault
+    assert (faulty.tool, faulty.verdict) == ("find_things", "fail")
+    (fault,) = faulty.faults
+    assert fault.oracle == "filter_ignored"
+    assert fault.detail.startswith(SHOWN)
+    assert fault.call is not None
+    assert "status" in fault.call.arguments
+    assert {case.verdict for case in assessment.cases} == {"pass"}
+    assert assessment.counts.failed == assessment.by_tool["find_things"].failed == 1
+    assert [one.tool for one in assessment.examined or ()] == [tool.name for tool in skeleton.tools]
+
+
+async def test_a_fault_that_no_test_call_shows_goes_into_repair(skeleton: EnvSkeleton, opened: Opened) -> None:
+    model = Complacent(
+        find_things=[DEAF.replace("    found", "    status = None\n    found", 1), METHODS["find_things"]]
+    )
+    made, assessment = await repaired(with_method(skeleton, "find_things", DEAF), model, opened)
+    assert made.source == skeleton.source
+    assert SHOWN in (model.complaints[0].fault or "")
+    (repair,) = assessment.repairs
+    assert (repair.tool, repair.attempts, repair.accepted) == ("find_things", 2, 1)
+    assert SHOWN in repair.refused[0]
+    assert [finding.oracle for finding in repair.found] == ["filter_ignored"]
+    assert assessment.at_fault == ()
+    assert assessment.counts.failed == 0
+
+
+async def test_a_tool_that_keeps_such_a_fault_is_given_up_though_its_calls_pass(
+    skeleton: EnvSkeleton, opened: Opened
+) -> None:
+    made, assessment = await repaired(with_method(skeleton, "find_things", DEAF), Complacent(), opened)
+    assert [tool.name for tool in made.tools] == ["find_member", "lend_thing", "add_thing"]
+    (repair,) = assessment.repairs
+    assert (repair.dropped or "").startswith(SHOWN)
+    assert [finding.oracle for finding in repair.found] == ["filter_ignored"]
+    assert assessment.accepted
+    assert assessment.at_fault == ()
+
+
+async def test_results_that_are_parts_of_the_state_are_copied_without_asking_anybody(
+    skeleton: EnvSkeleton, opened: Opened
+) -> None:
+    planted = with_method(skeleton, "find_member", METHODS["find_member"].replace("copy.deepcopy(member)", "member"))
+    _, as_it_is = await repaired(planted, Builder(), opened, repairs=0)
+    assert as_it_is.at_fault == ()
+    assert [one.tool for one in as_it_is.examined or () for remark in one.remarks] == ["find_member"]
+    model = Builder()
+    made, assessment = await repaired(planted, model, opened)
+    assert model.asked["write_method"] == 0
+    assert made.source == skeleton.source
+    assert all(one.remarks == () for one in assessment.examined or ())
+    (repair,) = assessment.repairs
+    assert (repair.tool, repair.attempts, repair.accepted) == ("find_member", 0, 1)
+    assert [finding.oracle for finding in repair.found] == ["aliased_result"]
 
 
 # -- as part of a synthesis --

@@ -170,6 +170,9 @@ def show_assess(report: AssessReport, out: Console) -> None:
         rates = (percent(row.pass_rate), percent(row.not_fail_rate), interval_text(row.interval))
         table.add_row(text_of(row.env_id), calls, *rates, percent(row.oracle_share), verdict)
     out.print(table)
+    for row in report.assessed:
+        for detail in row.at_fault.values():
+            out.print(text_of(f"{row.env_id}: {detail}", "yellow"))
     kept = sum(row.accepted for row in report.assessed)
     out.print(f"{kept} of {len(report.assessed)} reach {percent(report.threshold)} by {report.by.replace('_', '-')}.")
     show_spent(report.spent, report.faults, out)

@@ -14,6 +14,7 @@ from envscaler.report.wording import (
     arguments_text,
     count,
     decimal,
+    examined_text,
     interval_text,
     percent,
     rate_text,
@@ -118,6 +119,13 @@ def show_environment(view: EnvironmentView, path: str, out: Console) -> None:
         )
         saved = f"; {count(view.saved, 'round')} saved, the verdict being settled" if view.saved else ""
         out.print(f"Passed of {', of '.join(kinds)}. {percent(summary.oracle_share)} settled by oracles{saved}.")
+        if view.examined:
+            out.print(examined_text(view.examined))
+        for one in view.examined:
+            for finding in one.faults:
+                out.print(_bullet(text_of(finding.detail)))
+            for finding in one.remarks:
+                out.print(_bullet(text_of(finding.detail, "dim")))
         for repair in view.repairs:
             out.print(_bullet(text_of(repair_text(repair))))
         for case in view.failing[:5]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envscaler.assessment import Finding
+from envscaler.errors import ProgramError
 from envscaler.messages import ToolCall
 from envscaler.sandbox import Program, Sandbox, Snapshot
 from envscaler.state import State
 
+ALIASED = "aliased_result"
+"""Name of the oracle."""
 _METHOD = "shared_parts_of_result"
 _ADDED = '''
 
@@ -41,8 +44,8 @@ class {name}({base}):
 
 async def aliases(
     sandbox: Sandbox, program: Program, state: State, calls: Sequence[tuple[Snapshot, ToolCall]]
-) -> dict[str, tuple[Finding, ...]]:
-    """What is found of each tool, by name; calls that give no result find nothing.
+) -> dict[int, tuple[Finding, ...]]:
+    """What is found of each call, by its index; calls that give no result find nothing.
 
     Args:
         calls: each is made from its moment.
@@ -52,13 +55,16 @@ async def aliases(
     """
     name = f"{program.class_name}WatchedForSharing"
     added = _ADDED.format(name=name, base=program.class_name, method=_METHOD)
-    found: dict[str, tuple[Finding, ...]] = {}
+    found: dict[int, tuple[Finding, ...]] = {}
     async with sandbox.trial(Program(program.source + added, name), state) as session:
-        for moment, call in calls:
-            await session.restore(moment, fresh=False)
+        for index, (moment, call) in enumerate(calls):
+            try:
+                await session.restore(moment, fresh=False)
+            except ProgramError:
+                continue  # found elsewhere: the program does not take a state of its own
             outcome = await session.call(_METHOD, {"tool": call.name, "arguments": dict(call.arguments)})
             if isinstance(outcome.result, list) and outcome.result:
                 places = ", ".join(str(pointer) for pointer in outcome.result[:3])
                 detail = f"{call.name} returned a part of the state itself at {places}, and no copy of it"
-                found.setdefault(call.name, (Finding(oracle="aliased_result", detail=detail),))
+                found[index] = (Finding(oracle=ALIASED, detail=detail),)
     return found

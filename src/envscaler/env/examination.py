@@ -8,9 +8,10 @@ is kept is the business of `synth`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 
 from envscaler.assessment import Finding
@@ -18,12 +19,15 @@ from envscaler.env.aliasing import aliases
 from envscaler.env.conformance import schema_findings
 from envscaler.env.meaning import Known, meaning_of
 from envscaler.env.meaning.queries import rows_of
-from envscaler.env.meaning.reading import properties_of, reading
+from envscaler.env.meaning.reading import ids_named, misfit, properties_of, reading
 from envscaler.env.meaning.standing import is_evaluated
 from envscaler.env.oracles import ExaminedCall, examine, reports_failure, try_call
+from envscaler.env.tool_examination import ToolExamination
+from envscaler.errors import ProgramError
 from envscaler.messages import ToolCall
-from envscaler.probe import valid_arguments, wrong_arguments
+from envscaler.probe import spoiled_arguments, valid_arguments, wrong_arguments
 from envscaler.probe.pool import Pool
+from envscaler.program import tool_schemas
 from envscaler.program.early_writes import early_writes
 from envscaler.sandbox import DEFAULT_CLOCK, Program, Sandbox, Session, Snapshot
 from envscaler.sandbox.judge import Judge
@@ -48,41 +52,6 @@ _FOLLOWED = 2
 """Records of which the queries are asked after an update."""
 
 
-@dataclass
-class ToolExamination:
-    """What was seen of one tool."""
-
-    calls: int = 0
-    succeeded: int = 0
-    settled: int = 0
-    """Calls of which nothing is left for a judge."""
-    findings: dict[str, Finding] = field(default_factory=dict)
-    """The first finding of each oracle."""
-    doubts: list[str] = field(default_factory=list)
-    """What only a judge can tell, each clause once."""
-    tried: set[bytes] = field(default_factory=set)
-    """Arguments, all of them given, with which an update succeeded."""
-    given: set[str] = field(default_factory=set)
-    """Parameters that were given, not null, in a call that succeeded."""
-    effective: bool = False
-    """Whether an update ever changed the state."""
-
-    def add(self, findings: Iterable[Finding]) -> None:
-        """Take up what was found."""
-        for finding in findings:
-            self.findings.setdefault(finding.oracle, finding)
-
-    @property
-    def needs_judge(self) -> bool:
-        """Whether something is left that only a judge can tell, or nothing was seen of it at work."""
-        return not self.findings and (bool(self.doubts) or not self.succeeded)
-
-    @property
-    def passed(self) -> bool:
-        """Whether it worked, and everything that there is to say of it holds."""
-        return not self.findings and not self.needs_judge
-
-
 async def examine_tools(
     skeleton: EnvSkeleton,
     state: State,
@@ -105,14 +74,14 @@ async def examine_tools(
         ProgramError: if the program cannot be loaded or cannot take the state.
         SandboxError: if the machinery fails.
     """
-    trial = _Trial(skeleton, Random(seed), clock, only)
+    trial = _Trial(_as_held_to(skeleton), Random(seed), clock, only)
     for finding in schema_findings(skeleton):
         name = next((tool.name for tool in skeleton.tools if finding.detail.startswith(f"{tool.name}:")), None)
         for seen in [trial.seen[name]] if name is not None else trial.seen.values():
             seen.add([finding])
     for name, detail in early_writes(skeleton.source, skeleton.class_name).items():
         if name in trial.seen:
-            trial.seen[name].add([Finding(oracle="failure_writes", detail=detail)])
+            trial.seen[name].add([Finding(oracle="early_write", detail=detail)])
     program = Program(skeleton.source, skeleton.class_name)
     async with AsyncExitStack() as stack:
         judge = await stack.enter_async_context(sandbox.judge())
@@ -123,16 +92,36 @@ async def examine_tools(
         if not (stop_early and trial.found):
             await trial.again(session)
     if not (stop_early and trial.found):
-        for name, found in (await aliases(sandbox, program, state, trial.successes())).items():
-            trial.seen[name].add(found)
+        telling = trial.telling()
+        calls = [(one.examined.moment, one.examined.call) for one in telling]
+        for number, found in (await aliases(sandbox, program, state, calls)).items():
+            trial.seen[telling[number].tool.name].add(found, telling[number].examined)
     trial.conclude()
     return trial.seen
+
+
+def _as_held_to(skeleton: EnvSkeleton) -> EnvSkeleton:
+    """The environment with the schemas that its calls are held to: those of an imported one's methods, where a
+    published schema is wrong in places."""
+    if skeleton.origin.source is None:
+        return skeleton
+    try:
+        derived = tool_schemas(skeleton.source, skeleton.class_name)
+    except ProgramError:
+        return skeleton
+    tools = (tool.model_copy(update={"parameters": derived.get(tool.name, tool.parameters)}) for tool in skeleton.tools)
+    return skeleton.model_copy(update={"tools": tuple(tools)})
 
 
 @dataclass(frozen=True)
 class _Made:
     tool: ToolSpec
     examined: ExaminedCall
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the result."""
+        return len(encode(self.examined.outcome.result))
 
 
 class _Trial:
@@ -146,14 +135,15 @@ class _Trial:
         self._last: dict[tuple[int, str], _Made] = {}
         """The last call of each round and tool that succeeded. What a program counts outside its state has gone up by
         then."""
+        self._telling: dict[str, _Made] = {}
         self._round = 0
         self._now: State = {}
         """The state after the last call."""
         self.seen = {tool.name: ToolExamination() for tool in skeleton.tools}
 
-    def successes(self) -> list[tuple[Snapshot, ToolCall]]:
-        """Some calls of each tool that succeeded, with the moment before each."""
-        return [(one.examined.moment, one.examined.call) for one in self._last.values()]
+    def telling(self) -> list[_Made]:
+        """The call of each tool that succeeded and returned most."""
+        return list(self._telling.values())
 
     @property
     def found(self) -> bool:
@@ -171,7 +161,10 @@ class _Trial:
         self._round += 1
         tools = self._rng.sample(self._tried, len(self._tried))
         for tool in tools:
-            worked = await self._valid(session, judge, tool)
+            if self.seen[tool.name].hung:
+                continue  # each such call takes as long as a session lets it
+            first = await self._valid(session, judge, tool)
+            worked = first.call if first is not None else None
             if worked is not None and tool.effect == "update":
                 await self._repeat(session, judge, tool, worked)
                 if any(tool.name in rule.tools and is_evaluated(rule) for rule in self._skeleton.rules):
@@ -179,16 +172,18 @@ class _Trial:
             if worked is not None and tool.effect == "query":
                 await self._call(session, judge, tool, worked)
             await self._others(session, judge, tool, worked)
+            if first is not None and tool.effect == "update" and self._round == 1:
+                await self._spoil(session, judge, tool, first)
 
     async def _walk(self, session: Session) -> None:
         """Go to another state by calls that nobody examines."""
-        updates = [tool for tool in self._skeleton.tools if tool.effect == "update"]
+        updates = [tool for tool in self._skeleton.tools if tool.effect == "update" and not self.seen[tool.name].hung]
         for _ in range(_STEPS if updates else 0):
             tool = self._rng.choice(updates)
             arguments = valid_arguments(tool, await session.state(), self._skeleton.entities, self._rng)
             await session.call(tool.name, arguments)
 
-    async def _valid(self, session: Session, judge: Judge, tool: ToolSpec) -> ToolCall | None:
+    async def _valid(self, session: Session, judge: Judge, tool: ToolSpec) -> ExaminedCall | None:
         """Call until it succeeds; the call that did."""
         for _ in range(_TRIES):
             arguments = valid_arguments(tool, self._now, self._skeleton.entities, self._rng)
@@ -196,8 +191,8 @@ class _Trial:
             examined = await self._call(session, judge, tool, call)
             if _succeeded(examined):
                 await self._follow(session, judge, tool, examined)
-                return call
-            if not properties_of(tool):
+                return examined
+            if examined.hung or not properties_of(tool):
                 break
         return None
 
@@ -207,20 +202,51 @@ class _Trial:
         tried: list[dict[str, JsonValue]] = [{}] if tool.effect == "query" and properties_of(tool) else []
         state = self._now
         if tool.effect == "query" and not tool.parameters.get("required"):
-            tried += [{name: value} for name in properties_of(tool) if (value := self._drawn(tool, name)) is not None]
+            tried += [{name: value} for name in properties_of(tool) for value in self._drawn(tool, name, state)[:1]]
         for _ in range(_ANY if tool.effect == "update" and properties_of(tool) else 0):
             tried.append(valid_arguments(tool, state, entities, rng))
         for number in range(_WRONG):
             right = worked.arguments if worked is not None and number % 2 == 0 else None
             tried.append(wrong_arguments(tool, state, entities, rng, arguments=right)[1])
         for arguments in tried:
-            if _accepted(tool, arguments):
+            if _accepted(tool, arguments) and not self.seen[tool.name].hung:
                 await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=arguments))
 
-    def _drawn(self, tool: ToolSpec, name: str) -> JsonValue:
-        """A value for one parameter; None where it was left out each time."""
-        drawn = (valid_arguments(tool, self._now, self._skeleton.entities, self._rng).get(name) for _ in range(_TRIES))
-        return next((value for value in drawn if value is not None), None)
+    async def _spoil(self, session: Session, judge: Judge, tool: ToolSpec, worked: ExaminedCall) -> None:
+        """Make a call that succeeded once more for each argument, with that one wrong, where it would change something:
+        what is written before the wrong one is looked at shows there, and not where it is written already."""
+        arguments = self._whole(tool, worked)
+        for spoiled in spoiled_arguments(tool, worked.before, self._skeleton.entities, self._rng, arguments):
+            if self.seen[tool.name].hung:
+                break
+            if session.digest != worked.digest_before and not await _back(session, worked.moment):
+                break
+            await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=spoiled))
+
+    def _whole(self, tool: ToolSpec, worked: ExaminedCall) -> dict[str, JsonValue]:
+        """The arguments of a call with those that it left out; none is what a record that they name holds already."""
+        named = ids_named(self._known, tool, worked.call.arguments, Pool(worked.before, self._skeleton.entities))
+        keys = {key for part in named.values() for key in part}
+        entities = [one for container in named if (one := self._known.of_container(container)) is not None]
+        rows = [pair for one in entities for pair in rows_of(worked.before, one).items()]
+        whole: dict[str, JsonValue] = {}
+        for name in properties_of(tool):
+            held = [row[name] for key, row in rows if key in keys and name in row]
+            given = worked.call.arguments.get(name)
+            if given is None or (given in held and not (isinstance(given, str) and given in keys)):
+                drawn = self._drawn(tool, name, worked.before)
+                others = [row[name] for _, row in rows if row.get(name) is not None] + drawn
+                given = next((value for value in others if value not in held), None)
+                if given is None and drawn:
+                    given = f"{drawn[0]} 2" if isinstance(drawn[0], str) else drawn[0]
+            if given is not None:
+                whole[name] = given
+        return whole
+
+    def _drawn(self, tool: ToolSpec, name: str, state: State) -> list[JsonValue]:
+        """Some values for one parameter; none where it was left out each time."""
+        drawn = (valid_arguments(tool, state, self._skeleton.entities, self._rng).get(name) for _ in range(_TRIES))
+        return [value for value in drawn if value is not None]
 
     async def _repeat(self, session: Session, judge: Judge, tool: ToolSpec, call: ToolCall) -> None:
         for _ in range(_REPEATS):
@@ -250,6 +276,8 @@ class _Trial:
                 if query.effect == "update" or read.entity is not entity:
                     continue
                 for arguments in self._asking(query, read.kind, entity, touched, examined.after, pool):
+                    if self.seen[query.name].hung:
+                        break
                     await self._call(session, judge, query, ToolCall(name=query.name, arguments=arguments))
 
     def _asking(
@@ -274,14 +302,16 @@ class _Trial:
             judge, self._known, tool, call, examined.outcome, examined.before, examined.after, clock=self._clock
         )
         self._now = examined.after
+        fits = not misfit(tool, call.arguments)
+        # An environment never lets such a call through: what it left behind is no state that others have to take.
+        if examined.outcome.changed and not fits and await _back(session, examined.moment):
+            self._now = examined.before
         seen = self.seen[tool.name]
         seen.calls += 1
-        seen.add(examined.findings)
-        seen.add(meaning.findings)
-        if meaning.settled:
-            seen.settled += 1
-        seen.doubts += [doubt for doubt in meaning.doubts if doubt not in seen.doubts]
-        if _succeeded(examined):
+        seen.hung = seen.hung or examined.hung
+        seen.add(examined.findings, examined)
+        seen.add_meaning(meaning, examined)
+        if fits and _succeeded(examined):
             seen.succeeded += 1
             seen.given |= {name for name, value in call.arguments.items() if value is not None}
             if tool.effect == "update":
@@ -289,7 +319,10 @@ class _Trial:
                 if all(call.arguments.get(name) is not None for name in properties_of(tool)):
                     # What is left out may ask for what is there already.
                     seen.tried.add(encode(call.arguments))
-            self._last[self._round, tool.name] = _Made(tool, examined)
+            made = _Made(tool, examined)
+            self._last[self._round, tool.name] = made
+            if tool.name not in self._telling or self._telling[tool.name].size < made.size:
+                self._telling[tool.name] = made
         return examined
 
     async def again(self, session: Session) -> None:
@@ -300,11 +333,16 @@ class _Trial:
         fresh = True
         for one in self._last.values():
             first = one.examined
-            await session.restore(first.moment, fresh=fresh)
+            try:
+                await session.restore(first.moment, fresh=fresh)
+            except ProgramError as fault:
+                detail = f"the program cannot go on from a state that it made itself: {fault}"
+                self.seen[one.tool.name].add([Finding(oracle="not_restorable", detail=detail)], first)
+                continue
             fresh = False
             repeated = await session.call(first.call.name, first.call.arguments)
             found = examine(one.tool, first.outcome, digest_before=first.digest_before, repeated=repeated)
-            self.seen[one.tool.name].add(finding for finding in found if finding.oracle == "nondeterministic")
+            self.seen[one.tool.name].add((one for one in found if one.oracle == "nondeterministic"), first)
 
     def conclude(self) -> None:
         """Say what only all calls of a tool together tell."""
@@ -315,7 +353,17 @@ class _Trial:
                 seen.doubts.append(f"whether it heeds {', '.join(untried)}, with which it was not seen to succeed")
             if tool.effects and not seen.effective and len(seen.tried) >= _IDLE:
                 detail = f"{tool.name} succeeded with {len(seen.tried)} different arguments and never changed anything"
-                seen.add([Finding(oracle="success_without_effect", detail=detail)])
+                last = next((one.examined for one in self._last.values() if one.tool is tool), None)
+                seen.add([Finding(oracle="success_without_effect", detail=detail)], last)
+
+
+async def _back(session: Session, moment: Snapshot) -> bool:
+    """Go back to a moment; False where the program does not take a state of its own, which is found elsewhere."""
+    try:
+        await session.restore(moment, fresh=False)
+    except ProgramError:
+        return False
+    return True
 
 
 def _succeeded(examined: ExaminedCall) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from envscaler.assessment import Finding
 from envscaler.messages import ToolCall
-from envscaler.sandbox import Outcome, Session, Snapshot
+from envscaler.sandbox import Outcome, Program, Session, Snapshot
 from envscaler.skeleton import ToolSpec
 from envscaler.state import JsonValue, State, diff, encode
 
@@ -28,6 +28,8 @@ class ExaminedCall:
     """Whether it, or its repetition, was ended because it did not come back."""
     moment: Snapshot
     """From where it can be made again."""
+    line: str | None = None
+    """Text of the line of the program at which it raised."""
 
     @property
     def error(self) -> str | None:
@@ -61,6 +63,7 @@ async def try_call(session: Session, tool: ToolSpec, call: ToolCall, *, repeat: 
         findings=findings,
         hung=did_not_return(outcome) or (repeated is not None and did_not_return(repeated)),
         moment=moment,
+        line=_line_of(session.program, outcome),
     )
 
 
@@ -103,6 +106,12 @@ def examine(
                 )
             )
     return tuple(findings)
+
+
+def _line_of(program: Program, outcome: Outcome) -> str | None:
+    number = outcome.fault.line if outcome.fault is not None else 0
+    lines = program.source.split("\n")
+    return lines[number - 1].strip() or None if 0 < number <= len(lines) else None
 
 
 def did_not_return(outcome: Outcome) -> bool:

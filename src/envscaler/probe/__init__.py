@@ -8,7 +8,7 @@ from envscaler.probe.detours import (
     random_look_ups,
     told_look_ups,
 )
-from envscaler.probe.invalid import WrongKind, wrong_arguments
+from envscaler.probe.invalid import WrongKind, spoiled_arguments, wrong_arguments
 from envscaler.probe.valid import valid_arguments
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "mistaken",
     "planned",
     "random_look_ups",
+    "spoiled_arguments",
     "told_look_ups",
     "valid_arguments",
     "wrong_arguments",

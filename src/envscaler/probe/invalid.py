@@ -22,6 +22,8 @@ _OF_EVERY_TYPE: tuple[JsonValue, ...] = (12345, "forty-two", ["unexpected"], {"u
 _EXTREMES: tuple[JsonValue, ...] = (-1, 10**12, 0, -(10**6), 1e15, "x" * 5000)
 _EMPTIES: tuple[JsonValue, ...] = ("", [], {})
 _ABSENT: Any = object()
+_LET_THROUGH: tuple[WrongKind, ...] = ("unknown_id", "empty", "extreme")
+"""Kinds of wrong values that mostly satisfy a schema, those first that programs refuse most."""
 _Fault = tuple[WrongKind, JsonValue]
 
 
@@ -64,6 +66,30 @@ def wrong_arguments(
     else:
         arguments[name] = value
     return kind, arguments
+
+
+def spoiled_arguments(
+    tool: ToolSpec, state: State, entities: Sequence[Entity], rng: random.Random, arguments: Mapping[str, JsonValue]
+) -> list[dict[str, JsonValue]]:
+    """These arguments once for each of them, with that one wrong in a way that its schema lets through.
+
+    A key is one that does not exist, a text or list is empty, a number is out of all bounds; a parameter that its
+    schema leaves no such value is left out of it.
+    """
+    pool = Pool(state, entities)
+    writer = Writer(tool, pool, rng)
+    properties = tool.parameters.get("properties")
+    spoiled = []
+    for name, schema in (properties if isinstance(properties, dict) else {}).items():
+        if name not in arguments:
+            continue
+        checker = SchemaChecker(writer.resolved(schema))
+        # Of a schema that says nothing, nothing is wrong; an empty text is what programs refuse most.
+        faults = {"empty": "", **dict(reversed([*_faults(writer, name, schema, pool, required=False)]))}
+        wrong = [faults[kind] for kind in _LET_THROUGH if kind in faults and not checker.faults(faults[kind], "it")]
+        if wrong:
+            spoiled.append({**arguments, name: wrong[0]})
+    return spoiled
 
 
 def _faults(writer: Writer, name: str, schema: Any, pool: Pool, *, required: bool) -> Iterator[_Fault]:

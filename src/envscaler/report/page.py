@@ -133,6 +133,7 @@ def _environment() -> Environment:
         compact=wording.compact,
         count=wording.count,
         decimal=wording.decimal,
+        examined=wording.examined_text,
         observed=wording.observed,
         percent=wording.percent,
         interval=wording.interval_text,

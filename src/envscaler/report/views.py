@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envscaler.assessment import Assessment, CaseType, Counts, Repair, TestCase
+from envscaler.assessment import Assessment, CaseType, Counts, Examined, Repair, TestCase
 from envscaler.record import Record
 from envscaler.rollout import RunRecord, Scores, scores
 from envscaler.rollout.scores import REWARD_MODES, UNFINISHED
@@ -94,6 +94,8 @@ class EnvironmentView(Record):
     saved: int = 0
     """Rounds not made because the verdict was settled before."""
     repairs: tuple[Repair, ...] = ()
+    examined: tuple[Examined, ...] = ()
+    """What was found of each tool without a model; empty where it was not examined so."""
     failing: tuple[TestCase, ...]
     """Test calls judged `fail`, in their order."""
     scenarios: tuple[Scenario, ...]
@@ -217,6 +219,7 @@ def view_environment(
         ),
         saved=assessment.saved if assessment else 0,
         repairs=assessment.repairs if assessment else (),
+        examined=(assessment.examined if assessment else None) or (),
         failing=tuple(case for case in cases if case.verdict == "fail"),
         scenarios=kept,
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envscaler.assessment import Repair
+from envscaler.assessment import Examined, Repair
 from envscaler.skeleton import ToolSpec
 from envscaler.state import JsonValue
 
@@ -110,8 +110,20 @@ def repair_text(repair: Repair) -> str:
         return f"{repair.tool} was given up after {asked}: {repair.dropped}"
     if repair.accepted:
         failed = sum(case.verdict == "fail" for case in repair.before)
-        return f"{repair.tool} was repaired ({failed} of {count(len(repair.before), 'earlier call')} failed, {asked})"
+        why = f"{failed} of {count(len(repair.before), 'earlier call')} failed"
+        if not repair.before and repair.found:
+            why = repair.found[0].detail
+        return f"{repair.tool} was repaired ({why}, {asked})"
     return f"{repair.tool} was not repaired after {asked}: {'; '.join(repair.refused)}"
+
+
+def examined_text(examined: Sequence[Examined]) -> str:
+    """What was found of the tools without a model, in a sentence."""
+    verdicts = [one.verdict for one in examined]
+    return (
+        f"Tried without a model: {count(len(verdicts), 'tool')}, {verdicts.count('pass')} in order, "
+        f"{verdicts.count(None)} left to a judge, {verdicts.count('fail')} at fault."
+    )
 
 
 def visible(text: str) -> str:

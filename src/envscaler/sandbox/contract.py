@@ -6,7 +6,7 @@ How a program is run is the business of the modules beside this one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -84,6 +84,8 @@ class ToolFault:
     type: str
     """Name of the exception's type, or of the limit that was broken."""
     message: str
+    line: int = field(default=0, compare=False)
+    """The last line of the program that the exception passed through, from 1; 0: none is known."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type

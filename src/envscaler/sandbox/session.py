@@ -470,7 +470,7 @@ def _received(text: bytes, limit: int) -> JsonValue:
 def reply_fault(reply: Reply, limits: Limits) -> ToolFault:
     """What a reply that has no result says of a call."""
     kind = "raised" if reply.kind == "ok" else reply.kind
-    return ToolFault(kind, reply.type, shortened(reply.message, limits))
+    return ToolFault(kind, reply.type, shortened(reply.message, limits), reply.line)
 
 
 def shortened(message: str, limits: Limits) -> str:

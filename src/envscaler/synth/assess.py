@@ -1,6 +1,7 @@
-"""The quality check of an environment by two agents and by oracles that need no model.
+"""The quality check of an environment by oracles that need no model and by two agents.
 
-How a call is judged is `judging`'s business, what is done with an environment that fails `repair`'s and the pipeline's.
+Before anybody is asked every tool is tried from the test state (`env.examination`). How a call is judged is
+`judging`'s business, what is done with an environment that fails `repair`'s and the pipeline's.
 
 Source: paper 3.3. Ours: the rounds run as several chains from one test state, so that they need not wait for each
 other and one tool that spoils the state spoils the calls of its chain only; and they end when the verdict is settled.
@@ -13,12 +14,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Self
 
-from envscaler.assessment import Assessment, CaseType, Counts, Judging, Repair, TestCase, Threshold
+from envscaler.assessment import Assessment, CaseType, Judging, Repair, TestCase, Threshold
 from envscaler.engine import bounded_map
+from envscaler.env.examination import examine_tools
 from envscaler.env.meaning import Evaluator
+from envscaler.env.tool_examination import ToolExamination
 from envscaler.errors import ReplyError
 from envscaler.messages import ToolCall
-from envscaler.rates import settled
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
 from envscaler.sandbox import Program, Sandbox
@@ -33,6 +35,8 @@ from envscaler.synth.states import known_of, write_state
 
 CHAINS = 10
 """Rounds that run side by side, each chain from the test state on."""
+EXAMINED_ROUNDS = 2
+"""Rounds in which every tool is tried before anybody is asked."""
 _HISTORY = 6
 """Earlier calls of the same tool and kind that the testing agent is shown."""
 
@@ -92,6 +96,9 @@ async def assess(skeleton: EnvSkeleton, terms: Terms, *, seed: int, asking: Aski
 class Examination:
     """An assessment in the making; the program may be exchanged for a better one on the way."""
 
+    examined: dict[str, ToolExamination]
+    """What was found of each tool of the program as it is, without a model."""
+
     def __init__(
         self, skeleton: EnvSkeleton, state: State, terms: Terms, seed: int, asking: Asking, sandbox: Sandbox
     ) -> None:
@@ -111,7 +118,7 @@ class Examination:
 
     @classmethod
     async def begin(cls, skeleton: EnvSkeleton, terms: Terms, *, seed: int, asking: Asking, sandbox: Sandbox) -> Self:
-        """An examination with a test state and no rounds made.
+        """An examination with a test state, in which every tool was tried, and no rounds made.
 
         Raises:
             ReplyError: if no test state can be had.
@@ -125,7 +132,18 @@ class Examination:
             asking=asking,
             sandbox=sandbox,
         )
-        return cls(skeleton, written.state, terms, derived_seed(seed, "rounds"), asking, sandbox)
+        examination = cls(skeleton, written.state, terms, derived_seed(seed, "rounds"), asking, sandbox)
+        examination.examined = await examination.examine(skeleton)
+        return examination
+
+    async def examine(self, skeleton: EnvSkeleton) -> dict[str, ToolExamination]:
+        """Try every tool of a version of the program from the test state; nobody is asked.
+
+        Raises:
+            ProgramError: if the program cannot be loaded.
+        """
+        seed = derived_seed(self._seed, "examination")
+        return await examine_tools(skeleton, self.state, self._sandbox, rounds=EXAMINED_ROUNDS, seed=seed)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -157,11 +175,14 @@ class Examination:
                     self._numbered += 1
         await self._make(turns, counted=False)
 
-    def exchange(self, skeleton: EnvSkeleton, changed: Collection[str]) -> tuple[TestCase, ...]:
+    def exchange(
+        self, skeleton: EnvSkeleton, changed: Collection[str], examined: Mapping[str, ToolExamination]
+    ) -> tuple[TestCase, ...]:
         """Go on with another version of the program.
 
         Args:
             changed: tools that no longer are what they were; their calls count no more.
+            examined: what was found of its tools without a model.
 
         Returns:
             The calls that count no more.
@@ -170,6 +191,7 @@ class Examination:
         for trial in gone:
             del self._trials[trial.tried.round]
         self.skeleton = skeleton
+        self.examined = dict(examined)
         return tuple(trial.case for trial in gone)
 
     def assessment(self, repairs: tuple[Repair, ...] = ()) -> Assessment:
@@ -181,6 +203,7 @@ class Examination:
             rounds=terms.rounds,
             made=self._made if self._made < terms.rounds else None,
             cases=tuple(trial.case for trial in self.trials),
+            examined=tuple(self.examined[tool.name].record(tool.name) for tool in self.skeleton.tools),
             failures=tuple(self._failures),
             threshold=terms.threshold,
             by=terms.by,
@@ -195,8 +218,7 @@ class Examination:
         # Before every tool was called both ways the calls made are no fair sample of the environment.
         if terms.all_rounds or self._made < 2 * len(self.skeleton.tools):
             return False
-        counts = Counts.of(trial.case for trial in self._trials.values())
-        return settled(counts.good(terms.by), counts.calls, terms.threshold) is not None
+        return self.assessment().settled is not None
 
     async def _make(self, turns: Sequence[Turn], *, counted: bool) -> None:
         """Make these rounds in chains from the test state.
@@ -227,11 +249,12 @@ class Examination:
                     self._made += len(step)
                     if self._is_over():
                         break
+            language = self.skeleton.origin.language
             async for findings in bounded_map(Chain.repeat, chains, limit=count):
                 for number, finding in findings.items():
                     if number in self._trials:
                         trial = self._trials[number]
-                        self._trials[number] = replace(trial, case=with_finding(trial.case, finding))
+                        self._trials[number] = replace(trial, case=with_finding(trial.case, finding, language))
 
     def _remember(self, case: TestCase) -> None:
         calls = self._history.setdefault((case.call.name, case.case), [])

@@ -21,6 +21,7 @@ from envscaler.roles import types as t
 from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.state import JsonValue, State, diff
 from envscaler.synth.asking import Asking
+from envscaler.synth.reasons import Passed, failed_reason, passed_reason
 from envscaler.synth.states import known_of
 
 
@@ -52,16 +53,13 @@ def _refusal(reason: str) -> JsonValue:
     return {"success": False, "error": reason}
 
 
-_REFUSED = "a wrong call was refused with an error and changed nothing"
-
-
 @dataclass(frozen=True)
 class Settled:
     """What is certain of a call without a model."""
 
     findings: tuple[Finding, ...] = ()
     """Faults."""
-    passed: str | None = None
+    passed: Passed | None = None
     """Why it is right for certain; None: it is not, or nobody can tell without a model."""
 
 
@@ -69,7 +67,7 @@ async def settled(skeleton: EnvSkeleton, tried: Tried, evaluator: Evaluator) -> 
     """What oracles settle of a call."""
     examined = tried.examined
     if examined is None:
-        return Settled(passed=_REFUSED) if tried.case == "negative" else Settled()
+        return Settled(passed="refused") if tried.case == "negative" else Settled()
     if examined.findings:
         return Settled(findings=examined.findings)
     meaning = await meaning_of(
@@ -78,9 +76,9 @@ async def settled(skeleton: EnvSkeleton, tried: Tried, evaluator: Evaluator) -> 
     if meaning.findings:
         return Settled(findings=meaning.findings)
     if tried.case == "negative" and not examined.outcome.changed and _is_refusal(tried.result):
-        return Settled(passed=_REFUSED)
+        return Settled(passed="refused")
     if meaning.settled:
-        return Settled(passed="it did what the kind of the tool, its parameters and the rules ask of this call")
+        return Settled(passed="settled")
     return Settled()
 
 
@@ -104,6 +102,7 @@ class CallJudge:
         self._evaluator = evaluator
         self._asking = asking
         self._judging = judging
+        self._language = skeleton.origin.language
         self._seed_tasks = known_of(skeleton).seed_tasks
         self._sources = {
             tool.name: method_source(skeleton.source, skeleton.class_name, tool.name) for tool in skeleton.tools
@@ -117,10 +116,9 @@ class CallJudge:
         """
         known = await settled(self._skeleton, tried, self._evaluator)
         if known.findings:
-            reason = "; ".join(finding.detail for finding in known.findings)
-            return _case(tried, "fail", reason, "oracle", known.findings)
+            return _case(tried, "fail", failed_reason(known.findings, self._language), "oracle", known.findings)
         if known.passed is not None and self._judging == "auto":
-            return _case(tried, "pass", known.passed, "oracle")
+            return _case(tried, "pass", passed_reason(known.passed, self._language), "oracle")
         reply = await self._asking(roles.JUDGE_CALL, self._question(tried), sample=tried.round)
         return _case(tried, reply.verdict, reply.reason, "model")
 
@@ -141,7 +139,7 @@ class CallJudge:
             before=tried.state,
             after=after,
             changes=() if after is tried.state else diff(tried.state, after),
-            language=skeleton.origin.language,
+            language=self._language,
         )
 
 
@@ -169,10 +167,10 @@ def _case(
     )
 
 
-def with_finding(case: TestCase, finding: Finding | None) -> TestCase:
-    """The case with what an oracle found later."""
+def with_finding(case: TestCase, finding: Finding | None, language: str) -> TestCase:
+    """The case with what an oracle found later; its reason in the language of the environment."""
     if finding is None:
         return case
     findings = (*case.findings, finding)
-    reason = "; ".join(one.detail for one in findings)
+    reason = failed_reason(findings, language)
     return case.model_copy(update={"findings": findings, "verdict": "fail", "reason": reason, "judge": "oracle"})

@@ -326,6 +326,7 @@ def _assessed(assessment: Assessment, *, fresh: bool) -> Assessed:
         accepted=assessment.accepted,
         fresh=fresh,
         failures=len(assessment.failures),
+        at_fault={one.tool: one.faults[0].detail for one in assessment.at_fault},
     )
 
 

@@ -8,12 +8,15 @@ Source: ours; the paper (3.3) filters and repairs nothing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from envscaler.assessment import Assessment, Counts, Repair, TestCase
+from envscaler.assessment import Assessment, Counts, Finding, Repair, TestCase
 from envscaler.engine import bounded_map
+from envscaler.env.aliasing import ALIASED
+from envscaler.env.tool_examination import ToolExamination
 from envscaler.errors import ProgramError, ReplyError
 from envscaler.program import analyze, method_source, remove_method, replace_method
+from envscaler.program.copied_results import with_copied_results
 from envscaler.roles import types as t
 from envscaler.sandbox import Program, Sandbox
 from envscaler.skeleton import EnvSkeleton, ToolSpec
@@ -37,9 +40,10 @@ async def assess_and_repair(
 ) -> tuple[EnvSkeleton, Assessment]:
     """The environment as it is after repairs, and its assessment.
 
-    A new method takes the place of one whose calls fail only if it is as sound by all that can be tried without a
-    model, its failing calls no longer fail, and all calls that passed, of whichever tool, still do. Fresh rounds then
-    tell how good it is. A tool that cannot be repaired and mostly fails is given up where the others are good.
+    A new method takes the place of one whose calls fail, or of which something was found without test calls, only if
+    it is as sound by all that can be tried without a model, its failing calls no longer fail, and all calls that
+    passed, of whichever tool, still do. Fresh rounds then tell how good it is. A tool that cannot be repaired and
+    mostly fails, or keeps a fault that was found without test calls, is given up where the others are good.
 
     Args:
         repairs: versions of one method asked for at most; 0: assess it as it is.
@@ -49,8 +53,8 @@ async def assess_and_repair(
         ProgramError: if the program cannot be loaded.
     """
     examination = await Examination.begin(skeleton, terms, seed=seed, asking=asking, sandbox=sandbox)
-    await examination.carry_on()
     if not repairs:
+        await examination.carry_on()
         return skeleton, examination.assessment()
     repairing = _Repairing(examination, terms, repairs, seed, asking, sandbox)
     await repairing.run()
@@ -74,6 +78,7 @@ class _Repairing:
         self._accepted: Counter[str] = Counter()
         self._refused: dict[str, list[str]] = defaultdict(list)
         self._before: dict[str, list[TestCase]] = defaultdict(list)
+        self._found: dict[str, list[Finding]] = defaultdict(list)
         self._dropped: dict[str, str] = {}
         self._exhausted: set[str] = set()
         """Tools whose writer has nothing else to offer."""
@@ -84,11 +89,10 @@ class _Repairing:
 
     async def run(self) -> None:
         """Repair and assess until nothing is left to be tried."""
+        await self._copy_results()
+        await self._examination.carry_on()
         while True:
-            again = [
-                name for name in self._failing() if name not in self._exhausted and self._attempts[name] < self._repairs
-            ]
-            if again:
+            if again := self._to_repair():
                 fresh = await self._repaired(again)
                 if not fresh:
                     continue
@@ -106,15 +110,55 @@ class _Repairing:
                 accepted=self._accepted[name],
                 refused=tuple(self._refused[name]),
                 before=tuple(self._before[name]),
+                found=tuple(self._found[name]),
                 dropped=self._dropped.get(name),
             )
             for name in order
-            if self._attempts[name] or name in self._dropped
+            if self._attempts[name] or self._accepted[name] or name in self._dropped
         )
+
+    def _to_repair(self) -> list[str]:
+        """Tools of which another version may be asked for."""
+        return [
+            name for name in self._failing() if name not in self._exhausted and self._attempts[name] < self._repairs
+        ]
 
     def _failing(self) -> list[str]:
         failed = {trial.case.call.name for trial in self._examination.trials if trial.case.verdict == "fail"}
-        return [tool.name for tool in self._examination.skeleton.tools if tool.name in failed]
+        names = [tool.name for tool in self._examination.skeleton.tools]
+        return [name for name in names if name in failed or self._faults(name)]
+
+    def _faults(self, name: str) -> Mapping[str, Finding]:
+        """What was found of a tool without test calls."""
+        return self._examination.examined[name].faults
+
+    # -- by code --
+
+    async def _copy_results(self) -> None:
+        """Have methods whose results are parts of the state return copies; nobody needs to be asked for that."""
+        skeleton = self._examination.skeleton
+        source, copying = skeleton.source, []
+        for name, seen in self._examination.examined.items():
+            if ALIASED not in seen.findings:
+                continue
+            code = with_copied_results(method_source(source, skeleton.class_name, name))
+            if code is not None:
+                source = replace_method(source, skeleton.class_name, name, code)
+                copying.append(name)
+        if not copying:
+            return
+        candidate = skeleton.model_copy(update={"source": source})
+        try:
+            examined = await self._examination.examine(candidate)
+        except ProgramError:
+            return
+        if _new_fault(skeleton, candidate) is not None or self._found_in_others(examined, "") is not None:
+            return
+        for name in copying:
+            if ALIASED not in examined[name].findings:
+                self._accepted[name] += 1
+                self._found[name].append(self._examination.examined[name].findings[ALIASED])
+        self._examination.exchange(candidate, (), examined)
 
     # -- another version of a method --
 
@@ -152,7 +196,7 @@ class _Repairing:
             class_source=class_source,
             class_name=skeleton.class_name,
             tool=tool,
-            fault=complaint(failing, self._refused[tool.name]),
+            fault=complaint(failing, self._refused[tool.name], self._examination.examined[tool.name]),
             previous=method_source(skeleton.source, skeleton.class_name, tool.name),
         )
         try:
@@ -174,6 +218,13 @@ class _Repairing:
         fault_found = _new_fault(skeleton, candidate) or await self._smoke_fault(candidate, tool)
         if fault_found is not None:
             return fault_found
+        try:
+            examined = await self._examination.examine(candidate)
+        except ProgramError as fault:
+            return str(fault)
+        fault_found = self._found_in_others(examined, name) or self._found_again(examined, name)
+        if fault_found is not None:
+            return fault_found
         earlier = [trial for trials in self._kept.values() for trial in trials]
         try:
             kept = await self._made_again([*self._examination.trials, *earlier], candidate, name)
@@ -182,7 +233,24 @@ class _Repairing:
         if isinstance(kept, str):
             return kept
         self._kept[name] = kept
-        self._before[name] += self._examination.exchange(candidate, [name])
+        self._found[name] += self._faults(name).values()
+        self._before[name] += self._examination.exchange(candidate, [name], examined)
+        return None
+
+    def _found_in_others(self, examined: Mapping[str, ToolExamination], changed: str) -> str | None:
+        """What is found of tools that were not changed and was not found before."""
+        for name, seen in examined.items():
+            new = [finding for oracle, finding in seen.faults.items() if oracle not in self._faults(name)]
+            if new and name != changed:
+                return f"{name} no longer does what was right: {new[0].detail}"
+        return None
+
+    def _found_again(self, examined: Mapping[str, ToolExamination], name: str) -> str | None:
+        """What is found of the changed tool, unless it is the rest of what was found before."""
+        before, now = self._faults(name), examined[name].faults
+        new = [finding for oracle, finding in now.items() if oracle not in before]
+        if new or (now and len(now) == len(before) and not any(t.case.verdict == "fail" for t in self._of(name))):
+            return "; ".join(finding.detail for finding in new or now.values())
         return None
 
     async def _smoke_fault(self, candidate: EnvSkeleton, tool: ToolSpec) -> str | None:
@@ -214,7 +282,7 @@ class _Repairing:
     async def _gave_up_one(self) -> bool:
         """Give up one tool that mostly fails, if what is left is good without those that do."""
         for name in self._hopeless():
-            if (lacking := _LEAST_CALLS - len(self._of(name))) > 0:
+            if not self._faults(name) and (lacking := _LEAST_CALLS - len(self._of(name))) > 0:
                 await self._examination.test_again({name: lacking})
         hopeless = self._hopeless()
         rest = Counts.of(trial.case for trial in self._examination.trials if trial.case.call.name not in hopeless)
@@ -226,19 +294,29 @@ class _Repairing:
             if candidate is None:
                 self._needed.add(name)
                 continue
-            trials = self._of(name)
-            counts = Counts.of(trial.case for trial in trials)
-            first = next(trial.case for trial in trials if trial.case.verdict == "fail")
-            self._dropped[name] = _short(f"{counts.failed} of {counts.calls} test calls failed: {first.reason}")
+            self._dropped[name] = _short(self._why_hopeless(name))
             self._kept.pop(name, None)
-            self._before[name] += self._examination.exchange(candidate, [name])
+            self._found[name] += self._faults(name).values()
+            examined = {other: seen for other, seen in self._examination.examined.items() if other != name}
+            self._before[name] += self._examination.exchange(candidate, [name], examined)
             return True
         return False
 
     def _hopeless(self) -> list[str]:
-        """Tools that mostly fail and may be given up."""
+        """Tools that mostly fail, or have a fault for certain, and may be given up."""
         counts = {name: Counts.of(trial.case for trial in self._of(name)) for name in self._failing()}
-        return [name for name, one in counts.items() if 2 * one.failed > one.calls and name not in self._needed]
+        return [
+            name
+            for name, one in counts.items()
+            if (2 * one.failed > one.calls or self._faults(name)) and name not in self._needed
+        ]
+
+    def _why_hopeless(self, name: str) -> str:
+        counts = Counts.of(trial.case for trial in self._of(name))
+        if 2 * counts.failed > counts.calls:
+            first = next(trial.case for trial in self._of(name) if trial.case.verdict == "fail")
+            return f"{counts.failed} of {counts.calls} test calls failed: {first.reason}"
+        return next(iter(self._faults(name).values())).detail
 
     async def _without(self, name: str) -> EnvSkeleton | None:
         """The environment without a tool; None if the rest is no environment, or does not do without it."""

@@ -226,6 +226,8 @@ class Assessed(Record):
     """False: the stored assessment was still valid and was kept."""
     failures: int = 0
     """Rounds that gave no case."""
+    at_fault: dict[str, str] = {}
+    """What was found of a tool without test calls, by tool, one sentence each."""
     error: str | None = None
     """Why there is no assessment."""
 

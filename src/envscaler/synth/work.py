@@ -287,6 +287,8 @@ def rejection(assessment: Assessment) -> str:
         return f"no test call could be made: {'; '.join(assessment.failures[:1])}"
     first = next((case for case in assessment.cases if case.verdict != "pass"), None)
     example = f"; for example {first.call.name}, {first.verdict}: {first.reason}" if first is not None else ""
+    if first is None and assessment.at_fault:
+        example = f"; for example {assessment.at_fault[0].faults[0].detail}"
     name = "pass" if assessment.by == "pass" else "not-fail"
     return f"{name} rate {rate:.2f} is below {assessment.threshold:.2f}{example}"
 

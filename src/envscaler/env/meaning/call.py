@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from envscaler.assessment import Finding
+from envscaler.env.meaning.made import Made
 from envscaler.env.meaning.queries import examine_get, examine_list, rows_of
-from envscaler.env.meaning.reading import Known, Reading, ids_named, misfit, reading
+from envscaler.env.meaning.reading import Known
 from envscaler.env.meaning.said import Said, shown
 from envscaler.env.meaning.standing import Evaluator, Standing, is_evaluated, standing_of
 from envscaler.env.meaning.updates import examine_update
 from envscaler.messages import ToolCall
-from envscaler.probe.pool import Pool
 from envscaler.program import state_faults
-from envscaler.sandbox import DEFAULT_CLOCK, Outcome
+from envscaler.sandbox import DEFAULT_CLOCK, Outcome, ToolFault
 from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.state import JsonValue, State
 
@@ -31,6 +31,8 @@ class Meaning:
     findings: tuple[Finding, ...]
     doubts: tuple[str, ...] = ()
     """What only a judge can tell, a clause each."""
+    remarks: tuple[Finding, ...] = ()
+    """What is worth telling and no fault for certain; each is among the doubts as well."""
 
     @property
     def settled(self) -> bool:
@@ -56,16 +58,16 @@ def findings_of(
     if isinstance(known, EnvSkeleton):
         known = Known(known.entities, known.rules)
     said = Said(tool.name)
-    pool = Pool(before, known.entities)
+    made = Made(known, tool, call, outcome, before, after)
     if outcome.fault is not None:
-        _examine_fault(said, tool, call, outcome)
+        _examine_fault(said, made, outcome.fault)
     elif not isinstance(outcome.result, dict) or not isinstance(outcome.result.get("success"), bool):
         said.doubts_whether("whether the result tells whether the call succeeded")
     elif outcome.result["success"]:
-        _examine_success(said, known, pool, tool, call, outcome.result, before, after, standing)
+        _examine_success(said, made, standing)
     else:
-        _examine_refusal(said, known, pool, tool, call, outcome.result, before)
-    return Meaning(tuple(said.findings), tuple(dict.fromkeys(said.doubts)))
+        _examine_refusal(said, made, outcome.result)
+    return Meaning(tuple(said.findings), tuple(dict.fromkeys(said.doubts)), tuple(said.remarks))
 
 
 async def meaning_of(
@@ -96,10 +98,8 @@ async def meaning_of(
     return findings_of(known, tool, call, outcome, before, after, standing=standing)
 
 
-def _examine_fault(said: Said, tool: ToolSpec, call: ToolCall, outcome: Outcome) -> None:
-    fault = outcome.fault
-    assert fault is not None  # the caller looked
-    if fault.kind == "raised" and misfit(tool, call.arguments):
+def _examine_fault(said: Said, made: Made, fault: ToolFault) -> None:
+    if fault.kind == "raised" and made.misfit:
         # An environment refuses such arguments before they reach the program, and what was done is taken back.
         return
     if fault.kind == "raised" and fault.type in _SLIPS:
@@ -108,77 +108,56 @@ def _examine_fault(said: Said, tool: ToolSpec, call: ToolCall, outcome: Outcome)
         said.doubts_whether(f"whether it may end with {fault.type}")
 
 
-def _examine_refusal(
-    said: Said, known: Known, pool: Pool, tool: ToolSpec, call: ToolCall, result: dict[str, JsonValue], before: State
-) -> None:
+def _examine_refusal(said: Said, made: Made, result: dict[str, JsonValue]) -> None:
     if not isinstance(result.get("error"), str) and not isinstance(result.get("message"), str):
         said.doubts_whether("whether a refusal may go without a reason")
-    if misfit(tool, call.arguments) or _unknown_ids(known, pool, tool, call, before):
+    if made.misfit or made.unknown:
         return
-    read = reading(known, tool, pool)
-    guarded = any(tool.name in rule.tools for rule in known.rules)
+    read, arguments = made.read, made.arguments
+    guarded = any(made.tool.name in rule.tools for rule in made.known.rules)
     if guarded:
         said.doubts_whether("whether a rule refuses it")
-    elif read.kind == "get" and call.arguments:
-        said.finds("refused_existing", f"refused to show {shown(next(iter(call.arguments.values())))}, which exists")
-    elif read.kind == "list" and not any(value is not None for value in call.arguments.values()) and read.entity:
-        if rows_of(before, read.entity):
+    elif read.kind == "get" and arguments:
+        said.finds("refused_existing", f"refused to show {shown(next(iter(arguments.values())))}, which exists")
+    elif read.kind == "list" and not any(value is not None for value in arguments.values()) and read.entity:
+        if rows_of(made.before, read.entity):
             said.finds("refused_existing", f"refused to list {read.entity.name} records, of which there are some")
     else:
         said.doubts_whether("whether the call had to be refused")
 
 
-def _examine_success(
-    said: Said,
-    known: Known,
-    pool: Pool,
-    tool: ToolSpec,
-    call: ToolCall,
-    result: dict[str, JsonValue],
-    before: State,
-    after: State,
-    standing: Standing | None,
-) -> None:
-    read = reading(known, tool, pool)
-    unknown = _unknown_ids(known, pool, tool, call, before)
-    if unknown and (tool.effect == "update" or read.kind == "get"):
-        _examine_unknown(said, read, unknown)
-    if misfit(tool, call.arguments):
-        # An environment refuses them before they reach the program, so of a query nothing is to be said.
-        if tool.effect == "query":
-            return
-        said.doubts_whether("whether arguments that the schema refuses may succeed")
+def _examine_success(said: Said, made: Made, standing: Standing | None) -> None:
+    tool, read = made.tool, made.read
+    if made.misfit:
+        # An environment refuses them before they reach the program, so that nobody meets what they do.
+        if tool.effect == "update":
+            said.doubts_whether("whether arguments that the schema refuses may succeed")
+        return
+    if made.unknown and (tool.effect == "update" or read.kind == "get"):
+        _examine_unknown(said, made)
     if read.kind == "get":
-        examine_get(said, read, call.arguments, result, before)
+        examine_get(said, made)
     elif read.kind == "list":
-        examine_list(said, known, pool, read, call.arguments, result, before)
+        examine_list(said, made)
     elif read.kind == "update":
-        _examine_state(said, known, before, after)
-        _examine_rules(said, known, tool, standing)
-        examine_update(said, known, pool, tool, read, call.arguments, result, before, after)
+        _examine_state(said, made.known, made.before, made.after)
+        _examine_rules(said, made.known, tool, standing)
+        examine_update(said, made)
     else:
         said.doubts_whether("whether the result answers what was asked")
 
 
-def _examine_unknown(said: Said, read: Reading, unknown: dict[str, list[str]]) -> None:
-    made = {*read.creates}
-    for names in unknown.values():
-        if made:
-            # The caller may choose the key of what is made.
+def _examine_unknown(said: Said, made: Made) -> None:
+    lists = [value for value in made.arguments.values() if isinstance(value, list)]
+    for container, names in made.unknown.items():
+        # The caller may choose the key of what is made, also where no effect says that anything is.
+        new = bool(made.read.creates) or (not made.read.declared and names[0] in made.after.get(container, {}))
+        if new:
             said.doubts_whether(f"whether {names[0]!r} may be a new key")
+        elif any(names[0] in parts for parts in lists):
+            said.doubts_whether(f"whether {names[0]!r}, which does not exist, may be passed over")
         else:
             said.finds("unknown_accepted", f"succeeded with {names[0]!r}, which does not exist")
-
-
-def _unknown_ids(known: Known, pool: Pool, tool: ToolSpec, call: ToolCall, state: State) -> dict[str, list[str]]:
-    """Ids that the arguments name and no record has, by container."""
-    named = ids_named(known, tool, call.arguments, pool)
-    missing = {
-        container: [key for key in keys if key not in state.get(container, {})]
-        for container, keys in named.items()
-        if isinstance(state.get(container), dict)
-    }
-    return {container: keys for container, keys in missing.items() if keys}
 
 
 def _examine_state(said: Said, known: Known, before: State, after: State) -> None:

@@ -8,17 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from envscaler.env.meaning.reading import (
-    Known,
-    Reading,
-    attribute_of,
-    bound_of,
-    is_limit,
-    referring,
-)
+from envscaler.env.meaning.made import Made
+from envscaler.env.meaning.reading import Reading, attribute_of, bound_of, is_limit, joined, referring
 from envscaler.env.meaning.said import Said, listed, shown
 from envscaler.env.meaning.values import Fit, alike, fit, less, ordered
-from envscaler.probe.pool import Pool
 from envscaler.skeleton import Attribute, Entity
 from envscaler.state import JsonValue, State
 
@@ -83,13 +76,13 @@ def examine_returned(said: Said, entity: Entity, returned: Returned, rows: Mappi
                 said.doubts_whether(f"whether {got} may be returned as {name} of {key!r}, which is {held}")
 
 
-def examine_get(said: Said, read: Reading, arguments: Mapping[str, JsonValue], result: JsonValue, state: State) -> None:
+def examine_get(said: Said, made: Made) -> None:
     """A tool that gets one record by its key."""
-    entity = read.entity
+    entity = made.read.entity
     assert entity is not None  # a `get` has one
-    wanted = next(iter(arguments.values()), None)
-    rows = rows_of(state, entity)
-    returned = returned_by(result, entity, rows)
+    wanted = next(iter(made.arguments.values()), None)
+    rows = rows_of(made.before, entity)
+    returned = returned_by(made.result, entity, rows)
     if returned is None or not isinstance(wanted, str):
         said.doubts_whether(f"whether the result tells of the {entity.name} asked for")
         return
@@ -100,20 +93,12 @@ def examine_get(said: Said, read: Reading, arguments: Mapping[str, JsonValue], r
         said.doubts_whether("whether what was left out of the record should be there")
 
 
-def examine_list(
-    said: Said,
-    known: Known,
-    pool: Pool,
-    read: Reading,
-    arguments: Mapping[str, JsonValue],
-    result: JsonValue,
-    state: State,
-) -> None:
+def examine_list(said: Said, made: Made) -> None:
     """A tool that lists records, all or those that fit its parameters."""
-    entity = read.entity
+    entity = made.read.entity
     assert entity is not None  # a `list` has one
-    rows = rows_of(state, entity)
-    returned = returned_by(result, entity, rows)
+    rows = rows_of(made.before, entity)
+    returned = returned_by(made.result, entity, rows)
     if returned is None:
         said.doubts_whether(f"which {entity.name} records the result tells of")
         return
@@ -121,12 +106,12 @@ def examine_list(
     keys = [key for key, _ in returned]
     if len(set(keys)) < len(keys):
         said.finds("returned_twice", f"returned the same {entity.name} more than once")
-    filters = _Filters(said, known, pool, entity, arguments)
+    filters = _Filters(said, made, entity)
     filters.examine({key: rows[key] for key in keys if key in rows})
     limit = filters.limit
     if limit is not None and len(keys) > limit:
         said.finds("limit_exceeded", f"was asked for {limit} records at most and returned {len(keys)}")
-    _examine_missing(said, read, entity, filters, keys, rows)
+    _examine_missing(said, made.read, entity, filters, keys, rows)
 
 
 def _examine_missing(
@@ -164,9 +149,7 @@ def _set_apart(entity: Entity, missing: list[str], keys: list[str], rows: Mappin
 class _Filters:
     """What a list's arguments ask of a record."""
 
-    def __init__(
-        self, said: Said, known: Known, pool: Pool, entity: Entity, arguments: Mapping[str, JsonValue]
-    ) -> None:
+    def __init__(self, said: Said, made: Made, entity: Entity) -> None:
         self._said = said
         self._asked: list[tuple[str, JsonValue, Callable[[Row], Fit]]] = []
         self.limit: int | None = None
@@ -176,14 +159,14 @@ class _Filters:
         """Whether an argument is empty, which may ask for nothing or restrict nothing."""
         self.bounded = False
         """Whether an argument may be a bound, of which it cannot be told whether it belongs to what is asked for."""
-        for name, value in arguments.items():
+        for name, value in made.arguments.items():
             if value is not None:
-                self._read(known, entity, name, value, pool)
+                self._read(made, entity, name, value)
 
-    def _read(self, known: Known, entity: Entity, name: str, value: JsonValue, pool: Pool) -> None:
+    def _read(self, made: Made, entity: Entity, name: str, value: JsonValue) -> None:
         attribute = attribute_of(entity, name)
-        other = known.of_container(pool.container(name))
-        if attribute is None and other is not None:
+        other = made.known.of_container(made.pool.container(name))
+        if attribute is None and other is not None and not joined(made.known, entity, other):
             attribute = referring(entity, other)
         bound = bound_of(entity, name)
         if is_limit(name) and isinstance(value, int):

@@ -88,6 +88,13 @@ def referring(entity: Entity, other: Entity) -> Attribute | None:
     return found[0] if len(found) == 1 else None
 
 
+def joined(known: Known, entity: Entity, other: Entity) -> bool:
+    """Whether a third entity refers to both, so that their records can belong together without referring to each
+    other (a person's meetings: those of the invitations too)."""
+    both = {entity.name, other.name}
+    return any(both <= {attribute.references for attribute in one.attributes} for one in known.entities)
+
+
 def bound_of(entity: Entity, parameter: str) -> tuple[Literal["min", "max"], Attribute] | None:
     """The attribute that a parameter such as `min_price` bounds."""
     sides: tuple[Literal["min", "max"], ...] = ("min", "max")

@@ -14,11 +14,17 @@ class Said:
     def __init__(self, tool: str) -> None:
         self.tool = tool
         self.findings: list[Finding] = []
+        self.remarks: list[Finding] = []
         self.doubts: list[str] = []
 
     def finds(self, oracle: str, what: str) -> None:
         """Say that something is certainly wrong."""
         self.findings.append(Finding(oracle=oracle, detail=f"{self.tool} {what}"))
+
+    def remarks_on(self, oracle: str, what: str) -> None:
+        """Say that something is not as declared, which may be the declaration's fault: a judge has to tell."""
+        self.remarks.append(Finding(oracle=oracle, detail=f"{self.tool} {what}"))
+        self.doubts.append(f"whether it may be that it {what}")
 
     def doubts_whether(self, what: str) -> None:
         """Say that something cannot be told without a judge."""

@@ -1,28 +1,23 @@
 """What a call of an update has to do to the state: records made, changed and removed, by its effects and parameters.
 
-Source: ours. Where effects are declared, what they do not name must stay as it was; where they are not, only the
-tool's verb and its parameters speak, and most is left to a judge.
+Source: ours. Where effects are declared, what they do not name must stay as it was, but for records that have to do
+with what the call is about: a declaration forgets the entry of a journal, the stock of what is ordered, what goes with
+what is deleted. Where none are declared, only the tool's verb and its parameters speak, and most is left to a judge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
+from envscaler.env.meaning.made import Made
 from envscaler.env.meaning.queries import Row, examine_returned, returned_by, rows_of
-from envscaler.env.meaning.reading import (
-    Known,
-    Reading,
-    attribute_of,
-    ids_named,
-    properties_of,
-    takes_several,
-)
+from envscaler.env.meaning.reading import attribute_of, properties_of, takes_several
 from envscaler.env.meaning.said import Said, listed, shown
-from envscaler.env.meaning.values import alike, changed_by
-from envscaler.probe.pool import Pool
-from envscaler.skeleton import Attribute, Entity, ToolSpec
-from envscaler.state import JsonValue, State
+from envscaler.env.meaning.values import alike, changed_by, is_moment
+from envscaler.skeleton import Attribute, Entity
+from envscaler.state import JsonValue
 
 
 @dataclass(frozen=True)
@@ -56,49 +51,27 @@ class Moved:
         return found
 
 
-def examine_update(
-    said: Said,
-    known: Known,
-    pool: Pool,
-    tool: ToolSpec,
-    read: Reading,
-    arguments: Mapping[str, JsonValue],
-    result: JsonValue,
-    before: State,
-    after: State,
-) -> None:
+def examine_update(said: Said, made: Made) -> None:
     """A tool that changes the state and said that it did."""
     moves = [
-        Moved(entity, rows_of(before, entity), rows_of(after, entity))
-        for entity in known.entities
+        Moved(entity, rows_of(made.before, entity), rows_of(made.after, entity))
+        for entity in made.known.entities
         if entity.container is not None
     ]
-    examination = _Update(said, known, pool, tool, read, arguments, before, after)
+    examination = _Update(said, made, moves)
     for moved in moves:
         examination.examine(moved)
-    examination.examine_rest(moves, result)
+    examination.examine_rest()
 
 
 class _Update:
-    def __init__(
-        self,
-        said: Said,
-        known: Known,
-        pool: Pool,
-        tool: ToolSpec,
-        read: Reading,
-        arguments: Mapping[str, JsonValue],
-        before: State,
-        after: State,
-    ) -> None:
+    def __init__(self, said: Said, made: Made, moves: list[Moved]) -> None:
         self._said = said
-        self._tool = tool
-        self._read = read
-        self._arguments = {name: value for name, value in arguments.items() if name in properties_of(tool)}
-        self._named = ids_named(known, tool, arguments, pool)
-        self._several = takes_several(tool)
-        self._before = before
-        self._after = after
+        self._made = made
+        self._moves = moves
+        self._read = made.read
+        self._arguments = {name: value for name, value in made.arguments.items() if name in properties_of(made.tool)}
+        self._several = takes_several(made.tool)
 
     def examine(self, moved: Moved) -> None:
         """What became of the records of one entity."""
@@ -108,28 +81,65 @@ class _Update:
         self._deleted(moved, deletes)
         self._changed(moved)
 
+    # -- what no effect names --
+
+    def _says(self, oracle: str, what: str, *, plausible: bool) -> None:
+        """Say that a call did what its effects do not name; a model may have left out an effect that is right."""
+        if plausible:
+            self._said.remarks_on(oracle, what)
+        else:
+            self._said.finds(oracle, what)
+
+    def _concern(self, moved: Moved, keys: Iterable[str]) -> bool:
+        """Whether these records have to do with what the call is about: they are named, or refer to what is named, made
+        or removed, or that refers to them."""
+        return all(key in self._about or self._linked(key, moved) for key in keys)
+
+    def _linked(self, key: str, moved: Moved) -> bool:
+        texts = {text for rows in (moved.before, moved.after) for text in _texts(rows.get(key))}
+        return bool((texts - {key}) & self._about) or key in self._mentioned
+
+    @cached_property
+    def _about(self) -> frozenset[str]:
+        """Keys of the records that the call names, and of those that it made or removed as it is to."""
+        read = self._read
+        about = {key for keys in self._made.named.values() for key in keys}
+        for moved in self._moves:
+            name = moved.entity.name
+            about |= set(moved.added if read.creates.get(name) else ())
+            about |= set(moved.removed if read.deletes.get(name) else ())
+        return frozenset(about)
+
+    @cached_property
+    def _mentioned(self) -> frozenset[str]:
+        """Texts that those records hold, keys of others among them."""
+        rows = [rows.get(key) for moved in self._moves for rows in (moved.before, moved.after) for key in self._about]
+        return frozenset(text for row in rows for text in _texts(row))
+
     # -- made and removed --
 
     def _created(self, moved: Moved, wanted: int) -> None:
         entity, added = moved.entity, moved.added
         if wanted and not added and not self._several:
             # What is there already may be brought up to date instead, where that is declared or a key is named.
-            certain = entity.name not in self._read.updates and not self._named.get(entity.container or "")
+            certain = entity.name not in self._read.updates and not self._made.named.get(entity.container or "")
             overwritten = self._read.declared and bool(moved.changed) and entity.name not in self._read.updates
             if certain or overwritten:
                 self._said.finds("created_none", f"said that it succeeded and made no {entity.name}")
             else:
                 self._said.doubts_whether(f"whether a {entity.name} had to be made")
         elif wanted and len(added) > wanted and not self._several:
-            self._said.finds("created_many", f"made {len(added)} {entity.name} records: {listed(added)}")
+            what = f"made {len(added)} {entity.name} records: {listed(added)}"
+            self._says("created_many", what, plausible=_differ([moved.after[key] for key in added], entity.key))
         elif added and not wanted and self._read.declared:
-            self._said.finds("created_other", f"made the {entity.name} {listed(added)}, which is none of its effects")
+            what = f"made the {entity.name} {listed(added)}, which is none of its effects"
+            self._says("created_other", what, plausible=self._concern(moved, added))
         elif added and not wanted:
             self._said.doubts_whether(f"whether the {entity.name} {listed(added)} had to be made")
         for key in added if wanted and not self._several else []:
-            self._made(moved, key, alone=len(added) == wanted == 1)
+            self._new(moved, key, alone=len(added) == wanted == 1)
 
-    def _made(self, moved: Moved, key: str, *, alone: bool) -> None:
+    def _new(self, moved: Moved, key: str, *, alone: bool) -> None:
         """Whether a new record holds what the arguments say of it."""
         row = moved.after[key]
         told = set()
@@ -146,7 +156,7 @@ class _Update:
 
     def _deleted(self, moved: Moved, wanted: int) -> None:
         entity, removed = moved.entity, moved.removed
-        named = [key for key in self._named.get(entity.container or "", []) if key in moved.before]
+        named = [key for key in self._made.named.get(entity.container or "", []) if key in moved.before]
         kept = [key for key in named if key in moved.after]
         if wanted and kept and not moved.changed and not self._several:
             self._said.finds("deleted_none", f"said that it succeeded and did not remove the {entity.name} {kept[0]!r}")
@@ -156,11 +166,11 @@ class _Update:
             self._said.doubts_whether(f"whether a {entity.name} had to be removed")
         others = [key for key in removed if key not in named]
         if removed and not wanted and self._read.declared:
-            self._said.finds("deleted_other", f"removed the {entity.name} {listed(removed)}, none of its effects")
+            what = f"removed the {entity.name} {listed(removed)}, which is none of its effects"
+            self._says("deleted_other", what, plausible=self._concern(moved, removed))
         elif others and wanted == 1 and named and not self._several:
-            self._said.finds(
-                "deleted_other", f"was told to remove {listed(named)} and removed {entity.name} {listed(others)}"
-            )
+            what = f"was told to remove {listed(named)} and removed the {entity.name} {listed(others)}"
+            self._says("deleted_other", what, plausible=self._concern(moved, others))
         elif others:
             self._said.doubts_whether(f"whether the {entity.name} {listed(others)} had to be removed")
 
@@ -170,14 +180,15 @@ class _Update:
         entity, changed = moved.entity, moved.changed
         container = entity.container or ""
         updates = self._read.updates.get(entity.name, 0)
-        named = [key for key in self._named.get(container, []) if key in moved.before]
+        named = [key for key in self._made.named.get(container, []) if key in moved.before]
         if changed and not updates and self._read.declared:
-            self._said.finds("changed_other", f"changed {_places(entity, changed)}; it is to change no {entity.name}")
+            what = f"changed {_places(entity, changed)}, and no {entity.name} is among its effects"
+            self._says("changed_other", what, plausible=self._concern(moved, changed))
             return
         others = {key: names for key, names in changed.items() if key not in named}
         if updates == 1 and named and others and not self._several:
-            asked = listed(sorted(set(named)))
-            self._said.finds("changed_other", f"was told of {asked} and changed {_places(entity, others)}")
+            what = f"was told of {listed(sorted(set(named)))} and changed {_places(entity, others)}"
+            self._says("changed_other", what, plausible=self._concern(moved, others))
             return
         if updates and len(set(named)) == 1 and named[0] in moved.after:
             self._set(moved, named[0], changed.get(named[0], []))
@@ -205,9 +216,9 @@ class _Update:
                 self._said.doubts_whether(f"whether {attribute.name} of {key!r} is right: {shown(new[attribute.name])}")
         beyond = [name for name in changed if allowed is not None and name not in allowed]
         if beyond and allowed is not None and not allowed & set(changed):
-            self._said.finds(
-                "changed_other", f"changed {listed(beyond)} of {entity.name} {key!r} and not {listed(sorted(allowed))}"
-            )
+            what = f"changed {listed(beyond)} of {entity.name} {key!r} and not {listed(sorted(allowed))}"
+            # What has the value already that it is set to stays, and the time at which that was done does not.
+            self._says("changed_other", what, plausible=bool(told) or all(is_moment(new.get(name)) for name in beyond))
             return
         left = [name for name in changed if name not in told]
         if left:
@@ -218,7 +229,7 @@ class _Update:
 
     def _is_plain_setter(self, entity: Entity, parameter: str) -> bool:
         """Whether a tool without declared effects can only mean to set an attribute: `set_`, or a `new_` value."""
-        return self._tool.name.startswith("set_") or parameter.startswith("new_")
+        return self._made.tool.name.startswith("set_") or parameter.startswith("new_")
 
     def _lost(self, entity: Entity, key: str, attribute: Attribute, given: JsonValue, held: JsonValue) -> None:
         place = f"{attribute.name} of the {entity.name} {key!r}"
@@ -229,24 +240,23 @@ class _Update:
 
     # -- everything else --
 
-    def examine_rest(self, moves: list[Moved], result: JsonValue) -> None:
+    def examine_rest(self) -> None:
         """What lies outside the records, and what the result says of them."""
+        before, after, moves = self._made.before, self._made.after, self._moves
         containers = {moved.entity.container for moved in moves}
         others = [
-            key
-            for key in {**self._before, **self._after}
-            if key not in containers and not _same(self._before.get(key), self._after.get(key))
+            key for key in {**before, **after} if key not in containers and not _same(before.get(key), after.get(key))
         ]
-        made = any(moved.added for moved in moves)
-        unexplained = [key for key in others if not (made and _counted(self._before.get(key), self._after.get(key)))]
+        grown = any(moved.added for moved in moves)
+        unexplained = [key for key in others if not (grown and _counted(before.get(key), after.get(key)))]
         if unexplained:
             self._said.doubts_whether(f"whether {listed(unexplained)} had to change")
         if not others and not any(moved.added or moved.removed or moved.changed for moved in moves):
             self._said.doubts_whether("whether it may succeed without an effect")
-        self._told(moves, result)
+        self._told(self._made.result)
 
-    def _told(self, moves: list[Moved], result: JsonValue) -> None:
-        for moved in moves:
+    def _told(self, result: JsonValue) -> None:
+        for moved in self._moves:
             returned = returned_by(result, moved.entity, moved.after) if _speaks_of(result, moved.entity) else None
             for key, row in returned or ():
                 held = moved.after.get(key) or moved.before.get(key)
@@ -254,6 +264,24 @@ class _Update:
                 if held is None or row is None or _shows(row, moved.before.get(key)):
                     continue
                 examine_returned(self._said, moved.entity, [(key, row)], {key: held})
+
+
+def _differ(rows: list[Row], key: str | None) -> bool:
+    """Whether no two of the records are the same but for their keys."""
+    kept = [{name: value for name, value in row.items() if name != key} for row in rows]
+    return all(one != other for index, one in enumerate(kept) for other in kept[:index])
+
+
+def _texts(value: JsonValue | Row) -> Iterator[str]:
+    """All texts in a value, keys of objects left out."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
 
 
 def _speaks_of(result: JsonValue, entity: Entity) -> bool:

@@ -32,6 +32,11 @@ def alike(left: JsonValue, right: JsonValue) -> bool:
     return bool(left == right)
 
 
+def is_moment(value: JsonValue) -> bool:
+    """Whether a value is a date or a time."""
+    return isinstance(value, str) and _MOMENT.match(value.strip()) is not None
+
+
 def ordered(value: JsonValue) -> bool:
     """Whether a filter by such a value may mean a bound: numbers, dates and times."""
     if isinstance(value, str):
