@@ -2,6 +2,8 @@
 
 What counts as overload is said by whoever sends; when a single request is tried again is `transport`'s business.
 
+Those who ask on behalf of somebody (`on_behalf_of`) are served in the order of their places, all others after them.
+
 It works in rounds, each of about as many requests as are allowed at once. A round in which many were turned away makes
 the number smaller by as much. One without such, in which others had to wait, makes it larger, and the next round shows
 whether more was answered in the same time (requests at once ÷ mean latency); if not, it goes back and rests.
@@ -10,9 +12,12 @@ whether more was answered in the same time (requests at once ÷ mean latency); i
 from __future__ import annotations
 
 import asyncio
+import heapq
 import math
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -30,8 +35,34 @@ _LEAST_ROUND = 8
 _REST_ROUNDS = 8
 
 
+class Behalf:
+    """Somebody on whose behalf requests are made, with a place among the others."""
+
+    def __init__(self, place: float) -> None:
+        """
+        Args:
+            place: the lower, the sooner requests get a slot where others wait as well.
+        """
+        self.place = place
+        self.asking = 0
+        """Requests that have a slot, or wait for one."""
+
+
+_behalf: ContextVar[Behalf | None] = ContextVar("behalf", default=None)
+
+
+@contextmanager
+def on_behalf_of(somebody: Behalf) -> Iterator[None]:
+    """Within it, and in tasks begun within it, requests are made on behalf of `somebody`."""
+    token = _behalf.set(somebody)
+    try:
+        yield
+    finally:
+        _behalf.reset(token)
+
+
 class Throttle:
-    """Slots for requests to one endpoint, given in the order in which they are asked for."""
+    """Slots for requests to one endpoint, given in the order of places, then that in which they are asked for."""
 
     def __init__(
         self,
@@ -54,7 +85,9 @@ class Throttle:
         self._sleep = sleep
         self._random = random
         self._at_work = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+        """A heap, by place and then by number."""
+        self._number = count()
         self._held_until = -math.inf
         self._growth = _FAST
         self._rest = 0
@@ -65,7 +98,14 @@ class Throttle:
 
     def slot(self) -> Slot:
         """A slot for one request; an async context manager."""
-        return Slot(self)
+        return Slot(self, _behalf.get())
+
+    def came_back(self) -> None:
+        """Begin anew after an outage, in which nothing could be learned of how much the endpoint can do."""
+        self.limit = max(self.limit, min(BEGIN, self.most))
+        self._growth, self._before, self._rest = _FAST, None, 0
+        self._begin_round()
+        self._serve()
 
     def hold(self, seconds: float) -> None:
         """Give no request to the endpoint for so long, as it asked."""
@@ -73,18 +113,22 @@ class Throttle:
 
     # -- slots ----------------------------------------------------------------------------------------------
 
-    async def _enter(self) -> int:
+    async def _enter(self, place: float) -> int:
         """Wait for a slot; the number of the round it belongs to."""
         if self._at_work < self.limit and not self._waiting:
             self._at_work += 1
         else:
-            place = asyncio.get_running_loop().create_future()
-            self._waiting.append(place)
+            granted = asyncio.get_running_loop().create_future()
+            entry = (place, next(self._number), granted)
+            heapq.heappush(self._waiting, entry)
             try:
-                await place
+                await granted
             except asyncio.CancelledError:
-                if place.cancelled():
-                    self._waiting.remove(place)
+                if granted.cancelled():
+                    # Not there when it came to its turn in the meantime and was passed over.
+                    if entry in self._waiting:
+                        self._waiting.remove(entry)
+                        heapq.heapify(self._waiting)
                 else:
                     self._leave()  # it was granted in the moment in which it was no longer wanted
                 raise
@@ -104,10 +148,10 @@ class Throttle:
 
     def _serve(self) -> None:
         while self._waiting and self._at_work < self.limit:
-            place = self._waiting.popleft()
-            if not place.done():
+            _, _, granted = heapq.heappop(self._waiting)
+            if not granted.done():
                 self._at_work += 1
-                place.set_result(None)
+                granted.set_result(None)
 
     # -- rounds ---------------------------------------------------------------------------------------------
 
@@ -156,15 +200,25 @@ class Throttle:
 class Slot:
     """Leave to send one request."""
 
-    def __init__(self, throttle: Throttle) -> None:
+    def __init__(self, throttle: Throttle, behalf: Behalf | None) -> None:
         self._throttle = throttle
+        self._behalf = behalf
         self._round = 0
         self._since = 0.0
         self.ended: Literal["answered", "overloaded"] | None = None
         """To be set to what the endpoint did; None: nothing that tells how much it can do (no connection, say)."""
 
     async def __aenter__(self) -> Self:
-        self._round = await self._throttle._enter()
+        behalf = self._behalf
+        if behalf is None:
+            self._round = await self._throttle._enter(math.inf)
+        else:
+            behalf.asking += 1
+            try:
+                self._round = await self._throttle._enter(behalf.place)
+            except BaseException:
+                behalf.asking -= 1
+                raise
         self._since = self._throttle._clock()
         return self
 
@@ -175,4 +229,6 @@ class Slot:
         if self.ended is not None:
             latency_s = throttle._clock() - self._since
             throttle._count(self._round, latency_s, overloaded=self.ended == "overloaded")
+        if self._behalf is not None:
+            self._behalf.asking -= 1
         throttle._leave()

@@ -29,8 +29,8 @@ _AHEAD = 1
 class Bench(Protocol):
     """Carries out work, several pieces side by side."""
 
-    at_once: int
-    """Pieces that it is worth handing over at the same time."""
+    at_once: int | None
+    """Pieces that it is worth handing over at the same time; None: whatever `admission` lets into play."""
 
     async def carry_out(self, work: Work, done_with: Callable[[Stage], None]) -> Made:
         """As `work.carry_out`.
@@ -53,7 +53,7 @@ async def open_bench(settings: SynthSettings, models: Models, prompts: Prompts) 
             yield _SharedBench(processes, models)
     else:
         async with Sandbox(isolation=settings.isolation) as sandbox:
-            yield _OwnBench(settings.environments_at_once, models, prompts, sandbox)
+            yield _OwnBench(models, prompts, sandbox)
 
 
 def is_shareable(models: Models) -> bool:
@@ -65,8 +65,9 @@ def is_shareable(models: Models) -> bool:
 class _OwnBench:
     """Carries out work in this process."""
 
-    def __init__(self, at_once: int, models: Models, prompts: Prompts, sandbox: Sandbox) -> None:
-        self.at_once = at_once
+    at_once = None
+
+    def __init__(self, models: Models, prompts: Prompts, sandbox: Sandbox) -> None:
         self._models = models
         self._prompts = prompts
         self._sandbox = sandbox
