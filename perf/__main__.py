@@ -53,7 +53,9 @@ LONG = {Topic.SYNTH_CALLS}
 def main(
     topics: Annotated[list[Topic] | None, typer.Argument(help="All but synth-calls, unless some are named.")] = None,
     long: Annotated[bool, typer.Option(help="Also episodes with 1,024 sessions on the large state; minutes.")] = False,
-    quick: Annotated[bool, typer.Option(help="rollouts and synth-calls of a tenth of the size, for trials; no targets.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="rollouts and synth-calls of a tenth of the size, for trials; no targets.")
+    ] = False,
 ) -> None:
     """Measure and print; a target that is missed is told, and is no failure."""
     reports: dict[Topic, Callable[[Console], list[Target]]] = {

@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from perf.recorded import Recorder, question_key
 from servers.chat_server import Body
 
 from envscaler.models import ModelSettings, open_models
 from envscaler.roles.role import Prompts
 from envscaler.synth import SynthSettings, run_synth
+from perf.recorded import Recorder, question_key
 
 TASKS = (
     "Book a dental cleaning for Maria Lopez next Tuesday and cancel her old appointment.",

@@ -10,7 +10,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,6 @@ from cli.recorded_synthesis import FLAGS, answer_to
 from cli.test_frame import heeding_interrupts, started
 from servers.chat_server import ChatServer, Fault, server_error, slow
 from synth.conftest import tree
-
-from envscaler.llm.transport import RetryPolicy
-from envscaler.models import ModelSettings
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -66,9 +63,9 @@ Begin = Callable[[str], Synthesis]
 
 
 @pytest.fixture
-def synthesis(replies: Mapping[str, str], synth_tasks: Path, tmp_path: Path) -> Begin:
-    servers = ChatServer(lambda body: answer_to(replies, body), faults=lambda index, body: slow(LATENCY_S))
-    with servers as server:
+def synthesis(replies: Mapping[str, str], synth_tasks: Path, tmp_path: Path) -> Iterator[Begin]:
+    slowly = ChatServer(lambda body: answer_to(replies, body), faults=lambda index, body: slow(LATENCY_S))
+    with slowly as server:
         yield lambda name: Synthesis(server, synth_tasks, tmp_path / name)
 
 
@@ -169,10 +166,6 @@ def test_a_budget_that_runs_out_again_and_again_comes_to_the_same_library(
         assert run.server.served == calls, "a call that is within the budget is not broken off by the end of it"
 
 
-def refusing(server: ChatServer) -> None:
-    server.down()
-
-
 OUTAGES: dict[str, Fault | None] = {
     "refuses connections": None,
     "answers 503": server_error(503),
@@ -211,7 +204,3 @@ def test_an_endpoint_that_is_away_for_a_while_is_waited_for_and_shown(
     assert "waiting, for" in err
     assert "answers again; going on" in err
     assert tree(tmp_path / "away") == library
-
-
-def test_by_default_an_outage_of_ten_minutes_and_more_is_waited_for() -> None:
-    assert min(ModelSettings().patience_s, RetryPolicy().patience_s) >= 2 * 600

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envscaler.llm.throttle import BEGIN, MOST, Throttle
+from envscaler.llm.throttle import BEGIN, MOST, Behalf, Throttle, on_behalf_of
 
 pytestmark = pytest.mark.anyio
 
@@ -109,6 +110,42 @@ async def test_a_few_faults_by_chance_do_not_throttle() -> None:
 
     await asked(throttle, time, serve, askers=64, times=20)
     assert throttle.limit == 64
+
+
+async def test_who_has_an_earlier_place_is_served_first() -> None:
+    time = Virtual()
+    throttle = throttled(time, most=1)
+    served: list[object] = []
+    early, late = Behalf(0), Behalf(1)
+
+    async def ask(name: object) -> None:
+        async with throttle.slot() as slot:
+            await time.sleep(1)
+            slot.ended = "answered"
+            served.append(name)
+
+    tasks = []
+    for name in ("nobody", "late", "early", "late", "nobody", "early"):
+        somebody = {"early": early, "late": late}.get(name)
+        with nullcontext() if somebody is None else on_behalf_of(somebody):
+            tasks.append(asyncio.create_task(ask(name)))
+    await asyncio.sleep(0)
+    assert (early.asking, late.asking) == (2, 2)
+    await time.run(tasks)
+    assert served == ["nobody", "early", "early", "late", "late", "nobody"]
+    assert (early.asking, late.asking) == (0, 0)
+
+
+async def test_an_endpoint_that_comes_back_is_soon_given_as_much_as_before() -> None:
+    time = Virtual()
+    throttle = throttled(time, most=256)
+    await asked(throttle, time, lambda at_work: (0.01, True), askers=256, times=4)
+    assert throttle.limit < BEGIN
+    throttle.came_back()
+    began = time.now
+    await asked(throttle, time, lambda at_work: (4.0, False), askers=256, times=10)
+    assert throttle.limit == 256
+    assert time.now - began < 4.0 * 10 * 1.6
 
 
 async def test_while_it_is_held_nothing_is_sent() -> None:

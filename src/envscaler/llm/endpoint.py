@@ -15,8 +15,8 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from envscaler.errors import EndpointRejected, EndpointUnavailable, EnvScalerError, RequestFailed
-from envscaler.llm.throttle import Throttle
 from envscaler.llm.silence import Silence
+from envscaler.llm.throttle import Throttle
 from envscaler.llm.transport import EndpointState, Fault, OutageHook, RetryPolicy, TransportStats, retry_after_s
 from envscaler.state import JsonValue
 
