@@ -67,8 +67,9 @@ class Recorder:
 
 def recorded(settings: SynthSettings) -> Path:
     """The file of what is said in a synthesis with these settings; made where it is missing, for this code alone."""
-    kept = settings.model_dump_json(exclude={"library"})
-    name = blake2b(f"{_code()} {kept}".encode(), digest_size=8).hexdigest()
+    assert settings.tasks is not None
+    kept = settings.model_dump_json(exclude={"library", "tasks", "workers"})
+    name = blake2b(f"{_code()} {kept} {settings.tasks.read_text()}".encode(), digest_size=8).hexdigest()
     path = Path(tempfile.gettempdir()) / f"envscaler-perf-replies-{name}.jsonl"
     if path.exists():
         return path

@@ -1,8 +1,9 @@
 """How busy a synthesis keeps an endpoint of constant latency: time, rate, CPU and memory of very many calls.
 
 `envscaler synth` runs as it does for a user, against a server in a process of its own that says what the offline model
-said to the same questions (`recorded`). The judge is asked about every test call and no round is spared, as in the
-paper, and nobody plays the tasks, which the offline model cannot. What cannot be undercut is calls × latency ÷ calls in
+said to the same questions (`recorded`). The tasks are about things that it knows, one of a kind. The judge is asked
+about every test call and no round is spared, as in the paper, and nobody plays the tasks, which the offline model
+cannot. What cannot be undercut is calls × latency ÷ calls in
 flight and the longest chain of calls that depend on each other; the chain is taken from a run of few environments with
 nothing to wait for but the replies. `python -m perf.synth_calls TASKS SECONDS IN_FLIGHT` prints one run as JSON.
 """
@@ -21,24 +22,27 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 
 from rich.console import Console
 from rich.table import Table
 
-from envscaler.cores import usable_cores
+from envscaler.offline.reading import lexicon
 from envscaler.synth import SynthSettings
 from perf.recorded import MODEL, Call, Served, funnel_of, recorded, running
-from perf.synthesis import TASKS
 from perf.targets import Target
 from perf.usage import family, own_cpu_s, proportional_kb
 
-_TASKS, _QUICK_TASKS = 200, 20
+_TASKS, _QUICK_TASKS = 110, 10
+_CALLS = 20_000
+"""Calls for which the time is to be told."""
+_TEXT = "Add the {thing} of Maria Lopez, and cancel the {thing} of Tom Baker that was entered yesterday."
 _LATENCY_S, _IN_FLIGHT = 4.0, 256
-_CHAIN_TASKS, _CHAIN_LATENCY_S = 6, 1.0
+_CHAIN_TASKS, _CHAIN_LATENCY_S = 4, 1.0
 _ENOUGH = 0.95
 """Share of the calls that may be in flight from which on an endpoint counts as busy."""
 _LOOK_EVERY_S = 1.0
-_FLAGS = ("--judge", "all", "--all-rounds", "--solver-runs", "0", "--keep-equal-structures")
+_FLAGS = ("--judge", "all", "--all-rounds", "--solver-runs", "0", "--keep-equal-structures", "--similarity", "1")
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ def report(console: Console, *, quick: bool = False) -> list[Target]:
     if quick:
         return []
     return [
-        Target("calls of a synthesis", run.calls, 20_000, "", True),
+        Target("calls of a synthesis", run.calls, _CALLS, "", True),
         Target("their time, of 1.1 × ideal + longest chain", run.wall_s / run.bound_s, 1.0, ""),
         Target("memory of a synthesis with 256 calls in flight", run.peak_mb, 1000, "MB"),
     ]
@@ -120,51 +124,63 @@ def measure(tasks: int, latency_s: float, in_flight: int, most: int | None = Non
     Args:
         most: calls at once of which the endpoint answers no more; None: any number.
     """
-    record = recorded(_settings(tasks))
-    beginning = recorded(_settings(min(tasks, _CHAIN_TASKS)))
-    with running(beginning, _CHAIN_LATENCY_S) as url:
-        _run(url, _CHAIN_TASKS, funnel_of(beginning))
-        chain = _chain(_served(url).calls)
-    with running(record, latency_s, most) as url:
-        watch = _run(url, tasks, funnel_of(record), *(() if most is not None else ("--max-in-flight", str(in_flight))))
-        served = _served(url)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tasks.jsonl"
+        path.write_text("".join(json.dumps({"task": text}) + "\n" for text in _texts(tasks)), encoding="utf-8")
+        record = recorded(_settings(path, tasks))
+        beginning = recorded(_settings(path, min(tasks, _CHAIN_TASKS)))
+        with running(beginning, _CHAIN_LATENCY_S) as url:
+            _run(path, _CHAIN_TASKS, url, funnel_of(beginning))
+            chain = _chain(_served(url).calls)
+        with running(record, latency_s, most) as url:
+            # An endpoint that turns some away is to be found out about.
+            more = () if most is not None else ("--max-in-flight", str(in_flight))
+            watched = _run(path, tasks, url, funnel_of(record), *more)
+            served = _served(url)
     calls = len(served.calls)
     busy_s, rate = _busy(served.calls, _ENOUGH * in_flight)
     return Measured(
         calls=calls,
         environments=funnel_of(record)["accepted"],
-        wall_s=watch.wall_s,
+        wall_s=watched.wall_s,
         bound_s=1.1 * calls * latency_s / in_flight + chain * latency_s,
         chain=chain,
         busy_s=busy_s,
         rate=rate,
-        in_flight=sum(call.answered - call.came for call in served.calls) / watch.wall_s,
-        cpu_s=watch.cpu_s,
-        own_cpu_s=watch.own_cpu_s,
-        peak_mb=watch.peak_mb,
-        own_mb=watch.own_mb,
+        in_flight=sum(call.answered - call.came for call in served.calls) / watched.wall_s,
+        cpu_s=watched.cpu_s,
+        own_cpu_s=watched.own_cpu_s,
+        peak_mb=watched.peak_mb,
+        own_mb=watched.own_mb,
         refused=served.refused,
     )
 
 
-def _settings(tasks: int) -> SynthSettings:
+def _texts(count: int) -> list[str]:
+    """Tasks about so many things that the offline model knows, each of another group of its nouns."""
+    groups = [group for template in lexicon()["nouns"].values() for group in template]
+    # Drawn, so that the first ones are of many templates.
+    drawn = Random(0).sample(groups, count)
+    return [_TEXT.format(thing=group["words"][0]) for group in drawn]
+
+
+def _settings(tasks: Path, limit: int) -> SynthSettings:
     return SynthSettings(
-        tasks=TASKS,
+        tasks=tasks,
         library=Path("library"),
-        limit=tasks,
+        limit=limit,
         judge="all",
         all_rounds=True,
         solver_runs=0,
         keep_equal_structures=True,
-        similarity=0.8,
-        workers=usable_cores(),
+        similarity=1.0,
     )
 
 
-def _run(url: str, tasks: int, funnel: dict[str, int], *more: str) -> _Watched:
+def _run(tasks: Path, limit: int, url: str, funnel: dict[str, int], *more: str) -> _Watched:
     """Run the command; what is made must be what was recorded."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "envscaler", "synth", str(TASKS), "--limit", str(tasks), "--json", *_FLAGS]
+        command = [sys.executable, "-m", "envscaler", "synth", str(tasks), "--limit", str(limit), "--json", *_FLAGS]
         command += ["--library", f"{folder}/library", "--model", MODEL, "--base-url", url, *more]
         output = Path(folder) / "report.json"
         with output.open("wb") as stream:
