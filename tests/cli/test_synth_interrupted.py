@@ -16,11 +16,14 @@ from pathlib import Path
 import pytest
 from cli.recorded_synthesis import FLAGS, answer_to
 from cli.test_frame import heeding_interrupts, started
-from servers.chat_server import ChatServer, Fault, server_error, slow
+from servers.chat_server import Body, ChatServer, Fault, server_error, slow
 from synth.conftest import tree
 
 pytestmark = pytest.mark.timeout(600)
 
+often = pytest.mark.parametrize("times", [2, pytest.param(8, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
+"""How often a run is ended before it is left to come to its end."""
+TASKS, ENVIRONMENTS = 3, 2
 IN_FLIGHT = 16
 LATENCY_S = 0.02
 """A server that answers at once leaves no moment in which many calls are in flight."""
@@ -33,7 +36,7 @@ class Synthesis:
         self.server = server
         self.library = library
         where = ("--library", library, "--model", "test-model", "--base-url", server.base_url)
-        self._command = ("synth", tasks, *where, "--max-in-flight", IN_FLIGHT, *FLAGS, "--json")
+        self._command = ("synth", tasks, "--limit", TASKS, *where, "--max-in-flight", IN_FLIGHT, *FLAGS, "--json")
 
     def begin(self, *more: object) -> subprocess.Popen[str]:
         return started(*self._command, *more, preexec_fn=heeding_interrupts)
@@ -64,8 +67,11 @@ Begin = Callable[[str], Synthesis]
 
 @pytest.fixture
 def synthesis(replies: Mapping[str, str], synth_tasks: Path, tmp_path: Path) -> Iterator[Begin]:
-    slowly = ChatServer(lambda body: answer_to(replies, body), faults=lambda index, body: slow(LATENCY_S))
-    with slowly as server:
+    def answer(body: Body) -> str:
+        time.sleep(LATENCY_S)
+        return answer_to(replies, body)
+
+    with ChatServer(answer) as server:
         yield lambda name: Synthesis(server, synth_tasks, tmp_path / name)
 
 
@@ -77,13 +83,14 @@ def calm(
     library = tmp_path_factory.mktemp("calm") / "L"
     with ChatServer(lambda body: answer_to(replies, body)) as server:
         report = Synthesis(server, synth_tasks, library).finish()
-        assert len(report["environments"]) == 3
+        assert len(report["environments"]) == ENVIRONMENTS
         return tree(library), server.served
 
 
-def moments(calls: int, seed: str, count: int = 3) -> Sequence[int]:
+def moments(calls: int, seed: str, times: int) -> Sequence[int]:
     """After how many answers more each of several runs ends, drawn so that the last one is still at work."""
-    return [random.Random(f"{seed} {number}").randrange(1, calls // (count + 1)) for number in range(count)]
+    chance = random.Random(f"{seed} {times}")
+    return [chance.randrange(1, calls // (times + 1)) for _ in range(times)]
 
 
 def once(number: signal.Signals) -> Callable[[subprocess.Popen[str]], None]:
@@ -99,22 +106,26 @@ def twice(wait_s: float) -> Callable[[subprocess.Popen[str]], None]:
     return stop
 
 
+@often
 @pytest.mark.parametrize(
     ("name", "stop"),
     [
-        ("interrupted", once(signal.SIGINT)),
-        ("terminated", once(signal.SIGTERM)),
-        ("interrupted at once again", twice(0.0)),
+        pytest.param("interrupted", once(signal.SIGINT), marks=pytest.mark.slow),
+        pytest.param("terminated", once(signal.SIGTERM), marks=pytest.mark.slow),
+        pytest.param("interrupted at once again", twice(0.0), marks=pytest.mark.slow),
         ("interrupted again", twice(0.05)),
     ],
 )
 def test_whoever_ends_it_tidily_finds_the_same_library_in_the_end(
-    name: str, stop: Callable[[subprocess.Popen[str]], None], synthesis: Begin, calm: tuple[dict[str, bytes], int]
+    name: str,
+    stop: Callable[[subprocess.Popen[str]], None],
+    times: int,
+    synthesis: Begin,
+    calm: tuple[dict[str, bytes], int],
 ) -> None:
     library, calls = calm
     run = synthesis(name)
-    ends = moments(calls, name)
-    for after in ends:
+    for after in moments(calls, name, times):
         ended = run.stopped(after, stop)
         assert ended is not None
         code, err = ended
@@ -125,25 +136,25 @@ def test_whoever_ends_it_tidily_finds_the_same_library_in_the_end(
     run.finish()
     assert tree(run.library) == library
     # What was answered is not asked again; what was in flight is.
-    assert run.server.served <= calls + len(ends) * IN_FLIGHT
+    assert run.server.served <= calls + times * IN_FLIGHT
 
 
+@often
 def test_killed_at_random_moments_it_makes_the_same_library_in_the_end(
-    synthesis: Begin, calm: tuple[dict[str, bytes], int]
+    times: int, synthesis: Begin, calm: tuple[dict[str, bytes], int]
 ) -> None:
     library, calls = calm
     run = synthesis("killed")
-    ends = moments(calls, "killed", count=5)
-    for after in ends:
+    for after in moments(calls, "killed", times):
         ended = run.stopped(after, once(signal.SIGKILL))
         assert ended is not None
         assert ended[0] == -signal.SIGKILL
     run.finish()
     assert tree(run.library) == library
-    assert run.server.served <= calls + len(ends) * IN_FLIGHT
+    assert run.server.served <= calls + times * IN_FLIGHT
 
 
-@pytest.mark.parametrize("limit", ["--max-calls", "--max-tokens"])
+@pytest.mark.parametrize("limit", ["--max-calls", pytest.param("--max-tokens", marks=pytest.mark.slow)])
 def test_a_budget_that_runs_out_again_and_again_comes_to_the_same_library(
     limit: str, synthesis: Begin, calm: tuple[dict[str, bytes], int]
 ) -> None:
@@ -173,7 +184,7 @@ OUTAGES: dict[str, Fault | None] = {
 }
 
 
-@pytest.mark.parametrize("kind", OUTAGES)
+@pytest.mark.parametrize("kind", ["hangs", *(pytest.param(kind, marks=pytest.mark.slow) for kind in list(OUTAGES)[:2])])
 def test_an_endpoint_that_is_away_for_a_while_is_waited_for_and_shown(
     kind: str, replies: Mapping[str, str], synth_tasks: Path, tmp_path: Path, calm: tuple[dict[str, bytes], int]
 ) -> None:

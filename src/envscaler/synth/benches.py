@@ -65,7 +65,7 @@ def is_shareable(models: Models) -> bool:
 class _OwnBench:
     """Carries out work in this process."""
 
-    at_once = None
+    at_once: int | None = None
 
     def __init__(self, models: Models, prompts: Prompts, sandbox: Sandbox) -> None:
         self._models = models
@@ -82,7 +82,7 @@ class _SharedBench:
     """Hands work to processes, one piece to each at a time."""
 
     def __init__(self, processes: Processes, models: Models) -> None:
-        self.at_once = processes.count + _AHEAD
+        self.at_once: int | None = processes.count + _AHEAD
         self._processes = processes
         self._models = models
 
