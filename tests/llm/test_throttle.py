@@ -91,6 +91,39 @@ async def test_what_is_turned_away_makes_it_smaller_until_it_fits() -> None:
     assert throttle.limit <= 40
 
 
+@pytest.mark.parametrize("most", [None, 256])
+async def test_an_endpoint_that_turns_away_what_is_too_much_is_kept_busy_all_the_same(most: int | None) -> None:
+    time = Virtual()
+    throttle = throttled(time, most)
+    allowed, latency_s, each = 64, 4.0, 12
+    at_work = answered = refused = 0
+
+    async def ask() -> None:
+        nonlocal at_work, answered, refused
+        for _ in range(each):
+            failures = 0
+            while True:
+                async with throttle.slot() as slot:
+                    if at_work < allowed:
+                        at_work += 1
+                        await time.sleep(latency_s)
+                        at_work -= 1
+                        answered += 1
+                        slot.ended = "answered"
+                        break
+                    await time.sleep(0.01)
+                    slot.ended = "overloaded"
+                refused += 1
+                await time.sleep(0.5 * 2.0**failures * 0.75)
+                failures += 1
+
+    await time.run([asyncio.create_task(ask()) for _ in range(256)])
+    assert answered == 256 * each
+    # With beginning and end, in which it is not known yet, and nobody is left who waits.
+    assert answered / time.now > 0.8 * allowed / latency_s
+    assert refused < 0.2 * answered
+
+
 async def test_it_comes_back_when_the_endpoint_does() -> None:
     time = Virtual()
     throttle = throttled(time, most=64)
@@ -180,8 +213,13 @@ async def test_slots_are_never_lost_whatever_happens_to_whoever_holds_them(ends:
         if cancelled:
             await asyncio.sleep(0)
             tasks[-1].cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert throttle._at_work == 0
-    assert 1 <= throttle.limit <= 3
-    async with asyncio.timeout(5), throttle.slot():
-        pass
+
+    async def all_ended() -> None:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert throttle._at_work == 0
+        assert 1 <= throttle.limit <= 3
+        async with throttle.slot():
+            pass
+
+    async with asyncio.timeout(5):
+        await time.run([asyncio.create_task(all_ended())])

@@ -7,6 +7,9 @@ Those who ask on behalf of somebody (`on_behalf_of`) are served in the order of 
 It works in rounds, each of about as many requests as are allowed at once. A round in which many were turned away makes
 the number smaller by as much. One without such, in which others had to wait, makes it larger, and the next round shows
 whether more was answered in the same time (requests at once ÷ mean latency); if not, it goes back and rests.
+
+A request is turned away much sooner than it would be answered. Its slot is then left empty for about as long as an
+answer takes: else the few that are too many would be turned away again and again, and pass for most of the round.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ _PAYS = 0.25
 _TOLERATED = 0.1
 """Share of requests turned away from which on the number shrinks."""
 _LEAST_ROUND = 8
+_UNKNOWN_LATENCY_S = 1.0
 _REST_ROUNDS = 8
 
 
@@ -85,10 +89,14 @@ class Throttle:
         self._sleep = sleep
         self._random = random
         self._at_work = 0
-        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[float, int, asyncio.Future[float]]] = []
         """A heap, by place and then by number."""
         self._number = count()
         self._held_until = -math.inf
+        self._empty_until: list[float] = []
+        """A heap: until when each of some slots is left empty."""
+        self._usual_s = _UNKNOWN_LATENCY_S
+        """How long answers took in the last round that had some."""
         self._growth = _FAST
         self._rest = 0
         self._before: tuple[int, float] | None = None
@@ -104,6 +112,7 @@ class Throttle:
         """Begin anew after an outage, in which nothing could be learned of how much the endpoint can do."""
         self.limit = max(self.limit, min(BEGIN, self.most))
         self._growth, self._before, self._rest = _FAST, None, 0
+        self._empty_until.clear()
         self._begin_round()
         self._serve()
 
@@ -116,13 +125,13 @@ class Throttle:
     async def _enter(self, place: float) -> int:
         """Wait for a slot; the number of the round it belongs to."""
         if self._at_work < self.limit and not self._waiting:
-            self._at_work += 1
+            until = self._grant()
         else:
-            granted = asyncio.get_running_loop().create_future()
+            granted: asyncio.Future[float] = asyncio.get_running_loop().create_future()
             entry = (place, next(self._number), granted)
             heapq.heappush(self._waiting, entry)
             try:
-                await granted
+                until = await granted
             except asyncio.CancelledError:
                 if granted.cancelled():
                     # Not there when it came to its turn in the meantime and was passed over.
@@ -133,7 +142,7 @@ class Throttle:
                     self._leave()  # it was granted in the moment in which it was no longer wanted
                 raise
         try:
-            while (left := self._held_until - self._clock()) > 0:
+            while (left := max(self._held_until, until) - self._clock()) > 0:
                 # Not all at the same moment.
                 await self._sleep(left * (1 + 0.1 * self._random()))
         except BaseException:
@@ -141,6 +150,15 @@ class Throttle:
             raise
         self.peak = max(self.peak, self._at_work)
         return self._round
+
+    def _grant(self) -> float:
+        """Give one more slot away; until when it is to be left empty."""
+        now = self._clock()
+        while self._empty_until and self._empty_until[0] <= now:
+            heapq.heappop(self._empty_until)
+        untouched = self.limit - self._at_work - len(self._empty_until)
+        self._at_work += 1
+        return now if untouched > 0 else heapq.heappop(self._empty_until)
 
     def _leave(self) -> None:
         self._at_work -= 1
@@ -150,8 +168,7 @@ class Throttle:
         while self._waiting and self._at_work < self.limit:
             _, _, granted = heapq.heappop(self._waiting)
             if not granted.done():
-                self._at_work += 1
-                granted.set_result(None)
+                granted.set_result(self._grant())
 
     # -- rounds ---------------------------------------------------------------------------------------------
 
@@ -166,6 +183,8 @@ class Throttle:
             return  # sent before the number was changed, it says nothing of the present one
         if overloaded:
             self._refused += 1
+            if latency_s < self._usual_s:
+                heapq.heappush(self._empty_until, self._clock() + self._usual_s - latency_s)
         else:
             self._answered += 1
             self._latency_s += latency_s
@@ -176,9 +195,12 @@ class Throttle:
         share = self._refused / (self._answered + self._refused)
         rate = self.limit * self._answered / self._latency_s if self._latency_s > 0 else math.inf
         limit = self.limit
+        if self._answered:
+            self._usual_s = self._latency_s / self._answered
         if share > _TOLERATED:
             limit = max(1, math.floor(limit * max(0.5, 1 - share)))
             self._growth, self._before, self._rest = _SLOW, None, 0
+            self._empty_until.clear()  # of slots that there are no more
         elif self._rest:
             self._rest -= 1
         elif self._before is not None and self._gained(rate) is False:

@@ -15,6 +15,7 @@ from envscaler.errors import NotHardened, SandboxError
 from envscaler.llm import MeterReport
 from envscaler.models import OFFLINE, ModelSettings, open_models
 from envscaler.sandbox import Isolation, Limits, Sandbox
+from envscaler.sandbox.fleet import few
 from envscaler.synth.settings import Stage, SynthSettings
 from envscaler.synth.work import Made, Work, carry_out
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from envscaler.models import Models
     from envscaler.roles.role import Prompts
 
+WORKERS = 256
+"""Worker processes alive at once at most: with very many questions in flight most sessions wait for a reply, and one
+that is parked meanwhile costs a fork, some milliseconds, while a live one takes two to three MB all the time."""
 _AHEAD = 1
 """Environments that wait for a process, so that none waits for an environment."""
 
@@ -52,7 +56,7 @@ async def open_bench(settings: SynthSettings, models: Models, prompts: Prompts) 
         async with Processes(settings.workers, f"{__name__}:serve", argument) as processes:
             yield _SharedBench(processes, models)
     else:
-        async with Sandbox(isolation=settings.isolation) as sandbox:
+        async with Sandbox(few(WORKERS), isolation=settings.isolation) as sandbox:
             yield _OwnBench(models, prompts, sandbox)
 
 

@@ -18,12 +18,14 @@ from envscaler.evidence import Proof, Thresholds
 from envscaler.llm.tracing import about
 from envscaler.proof import prove
 from envscaler.sandbox import Isolation, Sandbox
+from envscaler.sandbox.fleet import few
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton, ModelUse
 from envscaler.store import LibraryStore
 from envscaler.synth.admission import Admission
 from envscaler.synth.asking import Asking, merged
 from envscaler.synth.assess import Terms, assess
+from envscaler.synth.benches import WORKERS
 from envscaler.synth.finishing import Proved
 from envscaler.synth.renewal import renewed
 from envscaler.synth.report import Assessed, AssessReport, ScenariosMade, ScenariosReport
@@ -356,7 +358,7 @@ async def _each(
     shown.stage(stage, len(names))
     outcomes: list[Out] = []
     with store.writing():
-        async with Sandbox(isolation=isolation) as sandbox:
+        async with Sandbox(few(WORKERS), isolation=isolation) as sandbox:
 
             async def counted(name: str) -> Out:
                 with admission.in_play(), about(name):
