@@ -128,9 +128,10 @@ def measure(tasks: int, latency_s: float, in_flight: int, most: int | None = Non
         path = Path(folder) / "tasks.jsonl"
         path.write_text("".join(json.dumps({"task": text}) + "\n" for text in _texts(tasks)), encoding="utf-8")
         record = recorded(_settings(path, tasks))
-        beginning = recorded(_settings(path, min(tasks, _CHAIN_TASKS)))
+        first = min(tasks, _CHAIN_TASKS)
+        beginning = recorded(_settings(path, first))
         with running(beginning, _CHAIN_LATENCY_S) as url:
-            _run(path, _CHAIN_TASKS, url, funnel_of(beginning))
+            _run(path, first, url, funnel_of(beginning))
             chain = _chain(_served(url).calls)
         with running(record, latency_s, most) as url:
             # An endpoint that turns some away is to be found out about.

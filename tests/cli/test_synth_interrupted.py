@@ -189,7 +189,7 @@ def test_an_endpoint_that_is_away_for_a_while_is_waited_for_and_shown(
     kind: str, replies: Mapping[str, str], synth_tasks: Path, tmp_path: Path, calm: tuple[dict[str, bytes], int]
 ) -> None:
     library, calls = calm
-    away_s = 7.0
+    away_s = 12.0
     began: list[float] = []
 
     def fault(index: int, body: object) -> Fault | None:
