@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from envscaler.sandbox import BlockingSandbox
-from perf import authoring, economy, episodes, judging, memory, rollouts, steps, synthesis
+from perf import authoring, economy, episodes, judging, memory, rollouts, steps, synth_calls, synthesis
 from perf.machine import Machine
 from perf.targets import Target, table_of
 
@@ -31,6 +31,7 @@ class Topic(StrEnum):
     ECONOMY = "economy"
     SYNTH = "synth"
     ROLLOUTS = "rollouts"
+    SYNTH_CALLS = "synth-calls"
 
 
 REPORTS: dict[Topic, Callable[[Console], list[Target]]] = {
@@ -43,19 +44,25 @@ REPORTS: dict[Topic, Callable[[Console], list[Target]]] = {
     Topic.ECONOMY: economy.report,
     Topic.SYNTH: synthesis.report,
     Topic.ROLLOUTS: rollouts.report,
+    Topic.SYNTH_CALLS: synth_calls.report,
 }
+LONG = {Topic.SYNTH_CALLS}
+"""Measured only where they are named."""
 
 
 def main(
-    topics: Annotated[list[Topic] | None, typer.Argument(help="All of them, unless some are named.")] = None,
+    topics: Annotated[list[Topic] | None, typer.Argument(help="All but synth-calls, unless some are named.")] = None,
     long: Annotated[bool, typer.Option(help="Also episodes with 1,024 sessions on the large state; minutes.")] = False,
-    quick: Annotated[bool, typer.Option(help="Rollouts of a tenth of the size, for trials; no targets.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="rollouts and synth-calls of a tenth of the size, for trials; no targets.")
+    ] = False,
 ) -> None:
     """Measure and print; a target that is missed is told, and is no failure."""
     reports: dict[Topic, Callable[[Console], list[Target]]] = {
         **REPORTS,
         Topic.EPISODES: partial(episodes.report_episodes, long=long),
         Topic.ROLLOUTS: partial(rollouts.report, quick=quick),
+        Topic.SYNTH_CALLS: partial(synth_calls.report, quick=quick),
     }
     console = Console(width=132)
     start = time.monotonic()
@@ -66,7 +73,7 @@ def main(
     machine = Machine.here()
     console.print(f"{machine}\n")
     targets: list[Target] = []
-    for topic in topics or list(Topic):
+    for topic in topics or [topic for topic in Topic if topic not in LONG]:
         targets += reports[topic](console)
         console.print()
     if targets:

@@ -55,6 +55,15 @@ def _process_cpu_s(pid: int) -> float:
     return collected_s + (own_s if own_s is not None else (int(fields[11]) + int(fields[12])) * _TICK_S)
 
 
+def own_cpu_s(pid: int) -> float:
+    """CPU of one process that is alive, all its threads, without what it has collected."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) * _TICK_S
+
+
 def _scheduled_s(pid: int) -> float | None:
     """To the nanosecond, where the kernel tells; zygotes and workers have one thread each, and only one is told of."""
     try:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli import recorded_synthesis
 from env.lending import scenario, skeleton
 from typer.testing import CliRunner
 
@@ -95,3 +96,17 @@ def made_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def library(made_library: Path, tmp_path: Path) -> Path:
     """A library of the test's own."""
     return Path(shutil.copytree(made_library, tmp_path / "desk"))
+
+
+@pytest.fixture(scope="session")
+def synth_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tasks of the recorded synthesis."""
+    path = tmp_path_factory.mktemp("tasks") / "tasks.jsonl"
+    recorded_synthesis.write_tasks(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def replies(synth_tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """What is said in the recorded synthesis, by question."""
+    return recorded_synthesis.replies_to(synth_tasks, tmp_path_factory.mktemp("recorded") / "L")

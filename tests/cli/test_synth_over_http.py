@@ -5,11 +5,9 @@ The server answers with what the offline model said to the same prompts, so that
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from threading import Lock, Timer
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 from cli.conftest import Answer, Command
+from cli.recorded_synthesis import FLAGS, SCENARIOS, answer_to
 from servers.chat_server import (
     EVERY_FAULT,
     Body,
@@ -28,19 +27,6 @@ from servers.chat_server import (
 )
 from synth.conftest import tree
 
-from envscaler.llm.chat import Completion, ModelRequest
-from envscaler.models import ModelSettings, open_models
-from envscaler.offline import OfflineModel
-from envscaler.roles.role import Prompts
-from envscaler.synth import SynthSettings, run_synth
-
-TASKS = (
-    "Book a dental cleaning for Maria Lopez next Tuesday and cancel her old appointment.",
-    "What is the capital of France?",
-    "Lend the book 'Salt Roads' to Tom Baker for two weeks.",
-    "Approve the travel expense claim of Jana Novak and reject the second one.",
-)
-ROUNDS, SCENARIOS = 6, 2
 TIMEOUT_S = 5.0
 
 ONE_OF_EACH = (*EVERY_FAULT, rate_limited(0.05), slow(TIMEOUT_S + 0.5))
@@ -83,54 +69,6 @@ def half_the_text() -> Fault:
 FAULTS: tuple[Fault, ...] = (*ONE_OF_EACH, refusal(), called_a_tool(), half_the_text())
 
 
-def question(messages: Any) -> str:
-    """What one question is known by: its system and its first user message; later ones say what was wrong."""
-    return "\n".join(message["content"] for message in messages[:2])
-
-
-@dataclass
-class Recorder:
-    """The offline model, and what it said to which prompt."""
-
-    needs_messages = True
-    name: str = "offline"
-    replies: dict[str, str] = field(default_factory=dict)
-    model: OfflineModel = field(default_factory=OfflineModel)
-
-    async def complete(self, request: ModelRequest) -> Completion:
-        completion = await self.model.complete(request)
-        key = question([message.model_dump() for message in request.messages])
-        # A prompt that led to two answers would lack something that a model needs to know.
-        assert self.replies.setdefault(key, completion.message.content) == completion.message.content
-        return completion
-
-    async def aclose(self) -> None:
-        return None
-
-
-@pytest.fixture(scope="module")
-def task_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tasks") / "tasks.jsonl"
-    path.write_text("".join(json.dumps({"task": text}) + "\n" for text in TASKS), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def replies(task_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    recorder = Recorder()
-
-    async def run() -> None:
-        library = tmp_path_factory.mktemp("recorded") / "L"
-        settings = SynthSettings(
-            tasks=task_file, library=library, rounds=ROUNDS, scenarios=SCENARIOS, checks_per_call=1, methods_per_call=1
-        )
-        async with open_models(ModelSettings(), offline=recorder) as models:
-            await run_synth(settings, models, Prompts())
-
-    asyncio.run(run())
-    return recorder.replies
-
-
 class Disturbance:
     """Every so often a request fails that was not sent before, in each way in turn; a repaired one never does."""
 
@@ -168,14 +106,10 @@ Run = Callable[..., Answer]
 
 
 @pytest.fixture
-def synth(cli: Command, task_file: Path, tmp_path: Path) -> Run:
+def synth(cli: Command, synth_tasks: Path, tmp_path: Path) -> Run:
     def run(server: ChatServer, library: Path, *more: object) -> Answer:
         flags = ("--model", "test-model", "--base-url", server.base_url)
-        # The server knows no agent: it answers with what the offline model said, which plays no tasks.
-        # What is asked for again after a reply to several questions depends on what it held; one alone is the same.
-        more_numbers = ("--solver-runs", 0, "--checks-per-call", 1, "--methods-per-call", 1)
-        numbers = ("--rounds", ROUNDS, "--scenarios", SCENARIOS, *more_numbers)
-        return cli("synth", task_file, "--library", library, *flags, *numbers, *more, "--json")
+        return cli("synth", synth_tasks, "--library", library, *flags, *FLAGS, *more, "--json")
 
     return run
 
@@ -200,7 +134,7 @@ def without_use(library: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def answer(replies: Mapping[str, str]) -> Callable[[Body], str]:
-    return lambda body: replies[question(body["messages"])]
+    return lambda body: answer_to(replies, body)
 
 
 @pytest.fixture

@@ -165,3 +165,41 @@ async def test_a_limit_below_one_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         async for _ in bounded_map(Gate().double, [1], limit=0):
             pass
+
+
+@pytest.mark.anyio
+async def test_a_limit_that_changes_is_looked_at_again_and_one_call_may_always_run() -> None:
+    gate = Gate(dict.fromkeys(range(30), 40))
+    room = 0
+    results = bounded_map(gate.double, range(30), limit=lambda: room, window=100)
+    assert await anext(results) == 0
+    assert gate.most == 1
+    room = 5
+    assert [out async for out in results] == [2 * number for number in range(1, 30)]
+    assert gate.most == 5
+
+
+@pytest.mark.anyio
+async def test_a_limit_that_grows_while_nothing_happens_is_noticed() -> None:
+    begun = asyncio.Event()
+    all_begun = asyncio.Barrier(3)
+    room = 1
+
+    async def wait(number: int) -> int:
+        begun.set()
+        await all_begun.wait()
+        return number
+
+    async def collect() -> list[int]:
+        return [out async for out in bounded_map(wait, range(3), limit=lambda: room, window=10)]
+
+    collecting = asyncio.create_task(collect())
+    await begun.wait()
+    room = 3
+    assert await collecting == [0, 1, 2]
+
+
+@pytest.mark.anyio
+async def test_a_limit_that_changes_needs_a_window() -> None:
+    with pytest.raises(ValueError, match="needs a window"):
+        await anext(bounded_map(Gate().double, [1], limit=lambda: 2))

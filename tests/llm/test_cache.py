@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,30 @@ def cache(tmp_path: Path) -> Iterator[ReplyCache]:
     opened = ReplyCache(tmp_path / "deep" / "replies.sqlite")
     yield opened
     opened.close()
+
+
+@pytest.mark.anyio
+async def test_a_reply_is_kept_although_whoever_asked_is_cancelled_before_it_was_written(cache: ReplyCache) -> None:
+    busy = threading.Event()
+    answered = asyncio.Event()
+
+    def answer(request: ModelRequest) -> Completion:
+        # From here on the file is busy, and the reply has to wait until it can be written.
+        cache._thread.submit(busy.wait, 60)
+        answered.set()
+        return Completion(message=AssistantMessage(content="paid for"), model="m")
+
+    model = CachedModel(ScriptedModel(answer, name="m"), cache, scope={})
+    asked = asyncio.create_task(model.complete(asking()))
+    await answered.wait()
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    assert asked.cancelled()
+    busy.set()
+    again = counting()
+    completion = await CachedModel(again, cache, scope={}).complete(asking())
+    assert (completion.message.content, len(again.requests)) == ("paid for", 0)
 
 
 @pytest.mark.anyio

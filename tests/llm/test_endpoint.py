@@ -23,8 +23,10 @@ from servers.chat_server import (
 )
 
 from envscaler.errors import EndpointRejected, EndpointUnavailable, RequestFailed
-from envscaler.llm import ModelRequest, OpenAIModel
+from envscaler.llm import Endpoint, ModelRequest, OpenAIModel, RetryPolicy
+from envscaler.llm.throttle import BEGIN
 from envscaler.messages import UserMessage
+from envscaler.models import ModelSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -72,21 +74,77 @@ async def test_a_time_out_is_retried(open_endpoint: Any) -> None:
     assert endpoint.stats.faults == {"timeout": 1}
 
 
-async def test_a_run_goes_on_by_itself_after_an_outage(open_endpoint: Any, clock: Any, states: Any) -> None:
-    with ChatServer("back") as server:
-        endpoint = open_endpoint(server.base_url)
+@pytest.mark.parametrize("kind", ["connection", "server_error"])
+async def test_a_run_goes_on_by_itself_after_an_outage_of_ten_minutes(
+    kind: str, open_endpoint: Any, clock: Any, states: Any
+) -> None:
+    away = False
+
+    def fault(index: int, body: dict[str, Any]) -> Fault | None:
+        return server_error(503) if away else None
+
+    def end_it() -> None:
+        nonlocal away
+        if clock.now > 600:
+            away = False
+            server.up()
+
+    with ChatServer("back", faults=fault) as server:
+        endpoint = open_endpoint(server.base_url, patience_s=ModelSettings().patience_s)
         model = OpenAIModel(endpoint, "test-model")
         await model.complete(asking())
-        server.down()
-        clock.while_asleep = lambda: server.up() if clock.now > 600 else None
+        if kind == "connection":
+            server.down()
+        else:
+            away = True
+        clock.while_asleep = end_it
         completion = await model.complete(asking())
     assert completion.message.content == "back"
-    assert endpoint.stats.faults["connection"] >= 10
+    assert endpoint.stats.faults[kind] >= 10
     assert [state.up for state in states][-1] is True
     assert all(not state.up for state in states[:-1])
     assert 10 < len(states) < 25, "told at most every 30 s"
     assert states[0].down_for_s >= 5
     assert endpoint.stats.outages == 1
+
+
+async def test_an_endpoint_that_takes_requests_and_answers_none_is_told_of(states: Any) -> None:
+    with ChatServer("at last", faults=[slow(1.2), slow(1.2)]) as server:
+        retry = RetryPolicy(silence_s=0.2, notify_every_s=0.3)
+        endpoint = Endpoint(server.base_url, retry=retry, on_outage=states.append)
+        model = OpenAIModel(endpoint, "test-model")
+        await asyncio.gather(model.complete(asking("one")), model.complete(asking("two")))
+        told = len(states)
+        await model.complete(asking("three"))
+        await endpoint.aclose()
+    assert [state.up for state in states] == [False] * (told - 1) + [True]
+    assert 2 <= told <= 6, "told again from time to time, and once that it is back"
+    assert states[0].fault.detail == "none of 2 requests at work is answered"
+    assert 0.2 <= states[0].down_for_s < states[1].down_for_s
+    assert endpoint.stats.as_dict()["outages"] == 1
+    assert endpoint.stats.faults == {}
+
+
+async def test_who_is_always_slow_is_not_said_to_be_away(states: Any) -> None:
+    with ChatServer("fine", faults=[slow(0.3), slow(0.5)]) as server:
+        retry = RetryPolicy(silence_s=0.4, notify_every_s=0.1)
+        endpoint = Endpoint(server.base_url, retry=retry, on_outage=states.append)
+        model = OpenAIModel(endpoint, "test-model")
+        for text in ("one", "two"):
+            await model.complete(asking(text))
+        await endpoint.aclose()
+    assert states == []
+
+
+async def test_after_an_outage_as_much_is_sent_as_at_the_beginning(open_endpoint: Any) -> None:
+    away = [server_error(503)] * 40
+    with ChatServer("fine", faults=[None, *away]) as server:
+        endpoint = open_endpoint(server.base_url, max_in_flight=64, attempts=100)
+        model = OpenAIModel(endpoint, "test-model")
+        await model.complete(asking())
+        await asyncio.gather(*(model.complete(asking(f"number {index}")) for index in range(4)))
+    assert endpoint.stats.outages == 1
+    assert endpoint.throttle.limit >= BEGIN
 
 
 async def test_patience_ends_an_outage_with_one_sentence(open_endpoint: Any, clock: Any) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envscaler.llm.throttle import BEGIN, MOST, Throttle
+from envscaler.llm.throttle import BEGIN, MOST, Behalf, Throttle, on_behalf_of
 
 pytestmark = pytest.mark.anyio
 
@@ -90,6 +91,39 @@ async def test_what_is_turned_away_makes_it_smaller_until_it_fits() -> None:
     assert throttle.limit <= 40
 
 
+@pytest.mark.parametrize("most", [None, 256])
+async def test_an_endpoint_that_turns_away_what_is_too_much_is_kept_busy_all_the_same(most: int | None) -> None:
+    time = Virtual()
+    throttle = throttled(time, most)
+    allowed, latency_s, each = 64, 4.0, 12
+    at_work = answered = refused = 0
+
+    async def ask() -> None:
+        nonlocal at_work, answered, refused
+        for _ in range(each):
+            failures = 0
+            while True:
+                async with throttle.slot() as slot:
+                    if at_work < allowed:
+                        at_work += 1
+                        await time.sleep(latency_s)
+                        at_work -= 1
+                        answered += 1
+                        slot.ended = "answered"
+                        break
+                    await time.sleep(0.01)
+                    slot.ended = "overloaded"
+                refused += 1
+                await time.sleep(0.5 * 2.0**failures * 0.75)
+                failures += 1
+
+    await time.run([asyncio.create_task(ask()) for _ in range(256)])
+    assert answered == 256 * each
+    # With beginning and end, in which it is not known yet, and nobody is left who waits.
+    assert answered / time.now > 0.8 * allowed / latency_s
+    assert refused < 0.2 * answered
+
+
 async def test_it_comes_back_when_the_endpoint_does() -> None:
     time = Virtual()
     throttle = throttled(time, most=64)
@@ -109,6 +143,42 @@ async def test_a_few_faults_by_chance_do_not_throttle() -> None:
 
     await asked(throttle, time, serve, askers=64, times=20)
     assert throttle.limit == 64
+
+
+async def test_who_has_an_earlier_place_is_served_first() -> None:
+    time = Virtual()
+    throttle = throttled(time, most=1)
+    served: list[object] = []
+    early, late = Behalf(0), Behalf(1)
+
+    async def ask(name: object) -> None:
+        async with throttle.slot() as slot:
+            await time.sleep(1)
+            slot.ended = "answered"
+            served.append(name)
+
+    tasks = []
+    for name in ("nobody", "late", "early", "late", "nobody", "early"):
+        somebody = {"early": early, "late": late}.get(name)
+        with nullcontext() if somebody is None else on_behalf_of(somebody):
+            tasks.append(asyncio.create_task(ask(name)))
+    await asyncio.sleep(0)
+    assert (early.asking, late.asking) == (2, 2)
+    await time.run(tasks)
+    assert served == ["nobody", "early", "early", "late", "late", "nobody"]
+    assert (early.asking, late.asking) == (0, 0)
+
+
+async def test_an_endpoint_that_comes_back_is_soon_given_as_much_as_before() -> None:
+    time = Virtual()
+    throttle = throttled(time, most=256)
+    await asked(throttle, time, lambda at_work: (0.01, True), askers=256, times=4)
+    assert throttle.limit < BEGIN
+    throttle.came_back()
+    began = time.now
+    await asked(throttle, time, lambda at_work: (4.0, False), askers=256, times=10)
+    assert throttle.limit == 256
+    assert time.now - began < 4.0 * 10 * 1.6
 
 
 async def test_while_it_is_held_nothing_is_sent() -> None:
@@ -143,8 +213,13 @@ async def test_slots_are_never_lost_whatever_happens_to_whoever_holds_them(ends:
         if cancelled:
             await asyncio.sleep(0)
             tasks[-1].cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert throttle._at_work == 0
-    assert 1 <= throttle.limit <= 3
-    async with asyncio.timeout(5), throttle.slot():
-        pass
+
+    async def all_ended() -> None:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert throttle._at_work == 0
+        assert 1 <= throttle.limit <= 3
+        async with throttle.slot():
+            pass
+
+    async with asyncio.timeout(5):
+        await time.run([asyncio.create_task(all_ended())])

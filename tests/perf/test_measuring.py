@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,10 @@ from envscaler.state import canonical
 from perf.baseline import AuthorsWay, differences
 from perf.latency_server import replies_of
 from perf.machine import LARGE_S, SMALL_S, Machine
+from perf.recorded import Call, question_key, running
 from perf.rollouts import endpoint, step
 from perf.sides import Bare
+from perf.synth_calls import _busy, _chain
 from perf.targets import Target
 from perf.usage import measured
 from perf.workloads import desk, released
@@ -101,3 +106,39 @@ def test_a_server_of_constant_latency_and_a_model_in_process_play_whole_episodes
     stepped = step(4, 3)
     assert (stepped["episodes"], stepped["steps"]) == (3, 12)
     assert stepped["cpu_s"] >= stepped["parent_s"] > 0
+
+
+def test_what_depends_on_each_other_is_the_longest_row_of_one_environment_behind_its_task() -> None:
+    calls = [Call("e", 0, 1), Call("e", 0, 1), Call("e", 1, 2), Call("e", 1.5, 2.5), Call("f", 0, 1)]
+    found = [Call("task: a", 0, 1), Call("task: a", 1, 2)]
+    assert _chain(calls + found) == 2 + 2
+
+
+def test_an_endpoint_is_busy_while_enough_calls_are_in_flight() -> None:
+    assert _busy([Call("e", 0, 4), Call("e", 1, 4), Call("e", 2, 6)], 2) == (3, 2 / 3)
+    assert _busy([Call("e", 0, 4)], 2) == (0, 0)
+
+
+def test_a_recorded_reply_is_given_again_and_no_other_is_made_up(tmp_path: Path) -> None:
+    question = [{"role": "system", "content": "Judge."}, {"role": "user", "content": "Is it right?"}]
+    record = tmp_path / "replies.jsonl"
+    reply = {"key": question_key(question), "for": "desk", "reply": "Yes."}
+    record.write_text(json.dumps({"funnel": {}}) + "\n" + json.dumps(reply) + "\n", encoding="utf-8")
+
+    def asked(url: str, messages: list[dict[str, str]]) -> str:
+        body = json.dumps({"messages": messages}).encode()
+        with urllib.request.urlopen(f"{url}/chat/completions", body) as answer:
+            text: str = json.load(answer)["choices"][0]["message"]["content"]
+            return text
+
+    with running(record, 0.01) as url:
+        again = [*question, {"role": "assistant", "content": "?"}, {"role": "user", "content": "That cannot be used."}]
+        assert asked(url, question) == asked(url, again) == "Yes."
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            asked(url, question[:1])
+        with urllib.request.urlopen(url) as answer:
+            told = json.load(answer)
+    assert [call[0] for call in told["calls"]] == ["desk", "desk"]
+    assert (told["refused"], told["unknown"]) == (0, 1)
+    with running(record, 0.01, 0) as url, pytest.raises(urllib.error.HTTPError, match="429"):
+        asked(url, question)

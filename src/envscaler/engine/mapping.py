@@ -13,6 +13,8 @@ from typing import Any, Protocol, TypeVar
 In = TypeVar("In")
 Out = TypeVar("Out")
 
+_LOOK_EVERY_S = 0.1
+
 
 class Progress(Protocol):
     """Told by long runs how far they are; what it shows is its own business. Methods return at once."""
@@ -47,7 +49,7 @@ async def bounded_map(
     function: Callable[[In], Awaitable[Out]],
     inputs: Iterable[In] | AsyncIterable[In],
     *,
-    limit: int,
+    limit: int | Callable[[], int],
     window: int | None = None,
 ) -> AsyncGenerator[Out, None]:
     """Yield `function(x)` for each input in input order, with at most `limit` calls running.
@@ -57,16 +59,23 @@ async def bounded_map(
     `contextlib.aclosing`.
 
     Args:
-        limit: calls that run side by side at most.
+        limit: calls that run side by side at most; a function is asked again and again, as it may change at any time,
+            and one call may always run.
         window: inputs taken at most beyond the last result yielded, so that a slow first call holds up only its own
-            result while memory stays bounded; eight times `limit` if None.
+            result while memory stays bounded; eight times `limit` if None, and then a limit that changes needs one.
 
     Raises:
         Exception: what a call raised, as it is, as soon as it raises.
     """
-    if limit < 1:
-        raise ValueError(f"limit must be at least 1, not {limit}")
-    window = max(limit, 8 * limit if window is None else window)
+    if callable(limit):
+        if window is None:
+            raise ValueError("a limit that changes needs a window")
+        room, look_every_s = limit, _LOOK_EVERY_S
+    else:
+        if limit < 1:
+            raise ValueError(f"limit must be at least 1, not {limit}")
+        room, look_every_s = _always(limit), None
+        window = max(limit, 8 * limit if window is None else window)
     source = _stream(inputs)
     ordered: deque[asyncio.Task[Out]] = deque()
     running: set[asyncio.Task[Out]] = set()
@@ -76,12 +85,16 @@ async def bounded_map(
         while True:
             while ordered and ordered[0].done():
                 yield ordered.popleft().result()
-            if pull is None and not exhausted and len(running) < limit and len(ordered) < window:
+            more = pull is None and not exhausted and len(ordered) < window
+            full = more and len(running) >= max(1, room())
+            if more and not full:
                 pull = asyncio.create_task(_next(source))
             if pull is None and not ordered:
                 return
             waiting: set[asyncio.Task[Any]] = {*running, pull} if pull is not None else {*running}
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            # Whoever changes the limit need not say so: it is looked at from time to time.
+            wait_s = look_every_s if full else None
+            done, _ = await asyncio.wait(waiting, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 if task is not pull:
                     running.discard(task)
@@ -100,6 +113,10 @@ async def bounded_map(
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         await source.aclose()
+
+
+def _always(limit: int) -> Callable[[], int]:
+    return lambda: limit
 
 
 async def _coroutine(function: Callable[[In], Awaitable[Out]], value: In) -> Out:

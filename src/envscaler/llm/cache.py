@@ -125,8 +125,10 @@ class ReplyCache:
         def work() -> list[Any]:
             return statement(self._db).fetchall()
 
+        # What is under way is carried out also where nobody waits for it any more: a reply was paid for.
+        ordered = self._thread.submit(work)
         try:
-            rows = await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            rows = await asyncio.shield(asyncio.wrap_future(ordered))
         except sqlite3.Error as error:
             raise StoreError(f"{self.path}: the reply cache cannot be used: {error}") from error
         return [row for model, text in rows if (row := _row(model, text)) is not None]

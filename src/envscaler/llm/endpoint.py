@@ -15,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from envscaler.errors import EndpointRejected, EndpointUnavailable, EnvScalerError, RequestFailed
+from envscaler.llm.silence import Silence
 from envscaler.llm.throttle import Throttle
 from envscaler.llm.transport import EndpointState, Fault, OutageHook, RetryPolicy, TransportStats, retry_after_s
 from envscaler.state import JsonValue
@@ -82,6 +83,9 @@ class Endpoint:
         self._on_outage = on_outage
         self._down_since: float | None = None
         self._told_at: float | None = None
+        self._away = False
+        """Whether something else than too many requests is among the faults since the last answer."""
+        self._silence = Silence(self.retry, self._silent)
         self._http: Http | None = None
 
     async def post(
@@ -145,6 +149,7 @@ class Endpoint:
 
     async def aclose(self) -> None:
         """Close all connections; idempotent."""
+        self._silence.close()
         http, self._http = self._http, None
         if http is not None:
             await http.aclose()
@@ -161,7 +166,7 @@ class Endpoint:
         async with self.throttle.slot() as slot:
             self.stats.sent += 1
             try:
-                async with asyncio.timeout(self._timeout_s):
+                async with self._silence.waited_for(), asyncio.timeout(self._timeout_s):
                     reply = await self._http.send(path, sent)
             except TimeoutError:
                 slot.ended = "overloaded"
@@ -227,10 +232,23 @@ class Endpoint:
     # -- health ---------------------------------------------------------------------------------------------
 
     def _up(self) -> None:
-        if self._told_at is not None and self._down_since is not None and self._on_outage is not None:
-            down_for_s = self.retry.clock() - self._down_since
-            self._on_outage(EndpointState(self.public_url, True, down_for_s, 0.0, None))
+        if self._told_at is not None and self._down_since is not None:
+            if self._away:
+                self.throttle.came_back()
+            if self._on_outage is not None:
+                down_for_s = self.retry.clock() - self._down_since
+                self._on_outage(EndpointState(self.public_url, True, down_for_s, 0.0, None))
         self._down_since = self._told_at = None
+        self._away = False
+
+    def _silent(self, since: float, waiting: int) -> None:
+        """Requests wait, and none has been answered for long: an outage of which no fault tells yet."""
+        if self._down_since is None:
+            self._down_since = since
+        self._away = True
+        now = self.retry.clock()
+        left_s = max(0.0, self.retry.patience_s - (now - self._down_since))
+        self._tell(now, left_s, Fault("timeout", _unanswered(waiting)))
 
     def _down(self, fault: Fault, delay: float) -> float:
         """Note a fault; how long to wait before the next attempt.
@@ -241,6 +259,7 @@ class Endpoint:
         now = self.retry.clock()
         if self._down_since is None:
             self._down_since = now
+        self._away = self._away or fault.kind != "rate_limited"
         down_for_s = now - self._down_since
         left_s = self.retry.patience_s - down_for_s
         if left_s <= 0:
@@ -249,13 +268,23 @@ class Endpoint:
                 f"{self.public_url} gave no answer for {down_for_s:.0f} s ({fault.detail}); "
                 "what was made is kept, and the same command goes on where it stopped"
             )
-        due = self._told_at is None or now - self._told_at >= self.retry.notify_every_s
-        if down_for_s >= self.retry.notify_after_s and due:
-            self.stats.outages += self._told_at is None
-            self._told_at = now
-            if self._on_outage is not None:
-                self._on_outage(EndpointState(self.public_url, False, down_for_s, left_s, fault))
+        if down_for_s >= self.retry.notify_after_s:
+            self._tell(now, left_s, fault)
         return min(delay, left_s)
+
+    def _tell(self, now: float, left_s: float, fault: Fault) -> None:
+        """Tell the hook of an outage, if it was not told just now."""
+        if self._told_at is not None and now - self._told_at < self.retry.notify_every_s:
+            return
+        assert self._down_since is not None
+        self.stats.outages += self._told_at is None
+        self._told_at = now
+        if self._on_outage is not None:
+            self._on_outage(EndpointState(self.public_url, False, now - self._down_since, left_s, fault))
+
+
+def _unanswered(waiting: int) -> str:
+    return "the request at work is not answered" if waiting == 1 else f"none of {waiting} requests at work is answered"
 
 
 def public_url(base_url: str) -> str:

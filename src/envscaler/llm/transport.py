@@ -65,6 +65,9 @@ class RetryPolicy:
     notify_after_s: float = 5.0
     """How long an endpoint is down before the hook is told."""
     notify_every_s: float = 30.0
+    silence_s: float = 60.0
+    """How long no request that is at work is answered before the hook is told, where answers are usually quick; else
+    three times as long as the slowest answer so far took."""
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
     random: Callable[[], float] = random.random

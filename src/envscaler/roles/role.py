@@ -163,10 +163,17 @@ def _as_json(value: Any) -> str:
     return encode(value).decode()
 
 
+class _PromptEnvironment(ImmutableSandboxedEnvironment):
+    """Lets templates read the fields of records without a look at each value, which is most of what rendering takes."""
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return (isinstance(obj, Record) and attr in type(obj).model_fields) or super().is_safe_attribute(
+            obj, attr, value
+        )
+
+
 # A prompt folder may come from somebody else: its templates must not reach Python through an attribute.
-_JINJA = ImmutableSandboxedEnvironment(
-    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
-)
+_JINJA = _PromptEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
 _JINJA.filters["json"] = _as_json
 
 

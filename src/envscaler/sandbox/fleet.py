@@ -11,14 +11,15 @@ import asyncio
 import os
 import resource
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from envscaler.cores import usable_cores
 from envscaler.errors import SandboxError
+from envscaler.sandbox.contract import Limits
 from envscaler.sandbox.memory import Resident, free_bytes
 
 if TYPE_CHECKING:
-    from envscaler.sandbox.contract import Limits
     from envscaler.sandbox.worker import Worker
 
 _MB = 1024 * 1024
@@ -196,6 +197,12 @@ class Fleet:
                 return
             self._berths += 1
             self._waiting.popleft().set_result(None)
+
+
+def few(workers: int) -> Limits:
+    """Limits with so many workers alive at most, fewer where this machine allows fewer."""
+    usual = Limits()
+    return replace(usual, max_live=min(workers, _sensible_number(_allowed_bytes(usual, free_bytes()))))
 
 
 def _allowed_bytes(limits: Limits, free: int | None) -> int | None:

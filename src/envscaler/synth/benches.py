@@ -15,6 +15,7 @@ from envscaler.errors import NotHardened, SandboxError
 from envscaler.llm import MeterReport
 from envscaler.models import OFFLINE, ModelSettings, open_models
 from envscaler.sandbox import Isolation, Limits, Sandbox
+from envscaler.sandbox.fleet import few
 from envscaler.synth.settings import Stage, SynthSettings
 from envscaler.synth.work import Made, Work, carry_out
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from envscaler.models import Models
     from envscaler.roles.role import Prompts
 
+WORKERS = 256
+"""Worker processes alive at once at most: with very many questions in flight most sessions wait for a reply, and one
+that is parked meanwhile costs a fork, some milliseconds, while a live one takes two to three MB all the time."""
 _AHEAD = 1
 """Environments that wait for a process, so that none waits for an environment."""
 
@@ -29,8 +33,8 @@ _AHEAD = 1
 class Bench(Protocol):
     """Carries out work, several pieces side by side."""
 
-    at_once: int
-    """Pieces that it is worth handing over at the same time."""
+    at_once: int | None
+    """Pieces that it is worth handing over at the same time; None: whatever `admission` lets into play."""
 
     async def carry_out(self, work: Work, done_with: Callable[[Stage], None]) -> Made:
         """As `work.carry_out`.
@@ -52,8 +56,8 @@ async def open_bench(settings: SynthSettings, models: Models, prompts: Prompts) 
         async with Processes(settings.workers, f"{__name__}:serve", argument) as processes:
             yield _SharedBench(processes, models)
     else:
-        async with Sandbox(isolation=settings.isolation) as sandbox:
-            yield _OwnBench(settings.environments_at_once, models, prompts, sandbox)
+        async with Sandbox(few(WORKERS), isolation=settings.isolation) as sandbox:
+            yield _OwnBench(models, prompts, sandbox)
 
 
 def is_shareable(models: Models) -> bool:
@@ -65,8 +69,9 @@ def is_shareable(models: Models) -> bool:
 class _OwnBench:
     """Carries out work in this process."""
 
-    def __init__(self, at_once: int, models: Models, prompts: Prompts, sandbox: Sandbox) -> None:
-        self.at_once = at_once
+    at_once: int | None = None
+
+    def __init__(self, models: Models, prompts: Prompts, sandbox: Sandbox) -> None:
         self._models = models
         self._prompts = prompts
         self._sandbox = sandbox
@@ -81,7 +86,7 @@ class _SharedBench:
     """Hands work to processes, one piece to each at a time."""
 
     def __init__(self, processes: Processes, models: Models) -> None:
-        self.at_once = processes.count + _AHEAD
+        self.at_once: int | None = processes.count + _AHEAD
         self._processes = processes
         self._models = models
 

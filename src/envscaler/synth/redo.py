@@ -18,11 +18,14 @@ from envscaler.evidence import Proof, Thresholds
 from envscaler.llm.tracing import about
 from envscaler.proof import prove
 from envscaler.sandbox import Isolation, Sandbox
+from envscaler.sandbox.fleet import few
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton, ModelUse
 from envscaler.store import LibraryStore
+from envscaler.synth.admission import Admission
 from envscaler.synth.asking import Asking, merged
 from envscaler.synth.assess import Terms, assess
+from envscaler.synth.benches import WORKERS
 from envscaler.synth.finishing import Proved
 from envscaler.synth.renewal import renewed
 from envscaler.synth.report import Assessed, AssessReport, ScenariosMade, ScenariosReport
@@ -54,7 +57,7 @@ async def run_assess(
     seed: int = 0,
     attempts: int = 3,
     force: bool = False,
-    environments_at_once: int = 4,
+    environments_at_once: int | None = None,
     isolation: Isolation = "default",
     progress: Progress | None = None,
 ) -> AssessReport:
@@ -111,7 +114,7 @@ async def run_assess(
         return _assessed(made, fresh=True)
 
     names = _named(store, env_id)
-    assessed = await _each(store, one, names, "assess", environments_at_once, isolation, progress)
+    assessed = await _each(store, one, names, "assess", Admission(models, environments_at_once), isolation, progress)
     return AssessReport(
         library=library,
         threshold=threshold,
@@ -138,7 +141,7 @@ async def run_scenarios(
     keep_unproved: bool = False,
     solver_runs: int | None = None,
     checks_per_call: int = CHECKS_PER_CALL,
-    environments_at_once: int = 4,
+    environments_at_once: int | None = None,
     isolation: Isolation = "default",
     progress: Progress | None = None,
 ) -> ScenariosReport:
@@ -237,7 +240,7 @@ async def run_scenarios(
         )
 
     names = _named(store, env_id)
-    made = await _each(store, one, names, "scenarios", environments_at_once, isolation, progress)
+    made = await _each(store, one, names, "scenarios", Admission(models, environments_at_once), isolation, progress)
     return ScenariosReport(
         library=library,
         environments=tuple(outcome for outcome in made if outcome is not None),
@@ -349,7 +352,7 @@ async def _each(
     function: Callable[[str, Sandbox], Awaitable[Out]],
     names: Sequence[str],
     stage: str,
-    limit: int,
+    admission: Admission,
     isolation: Isolation,
     progress: Progress | None,
 ) -> list[Out]:
@@ -357,14 +360,14 @@ async def _each(
     shown.stage(stage, len(names))
     outcomes: list[Out] = []
     with store.writing():
-        async with Sandbox(isolation=isolation) as sandbox:
+        async with Sandbox(few(WORKERS), isolation=isolation) as sandbox:
 
             async def counted(name: str) -> Out:
-                with about(name):
+                with admission.in_play(), about(name):
                     outcome = await function(name, sandbox)
                 shown.advance(stage)
                 return outcome
 
-            async with aclosing(bounded_map(counted, names, limit=limit)) as results:
+            async with aclosing(bounded_map(counted, names, limit=admission.room, window=len(names))) as results:
                 outcomes.extend([outcome async for outcome in results])
     return outcomes

@@ -21,7 +21,7 @@ from envscaler.synth.design import Design
 from envscaler.synth.discover import Discovered
 from envscaler.synth.replies import MendedReplies, Unusable
 from envscaler.synth.report import Testing
-from envscaler.synth.settings import Scaffold, Stage, SynthSettings
+from envscaler.synth.settings import RUNNING, Scaffold, Stage, SynthSettings
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -205,15 +205,7 @@ class Keys:
         settings = self._settings
         named = settings.model_dump(
             mode="json",
-            exclude={
-                "library",
-                "tasks",
-                "descriptions",
-                "concurrency",
-                "environments_at_once",
-                "environment_minutes",
-                "workers",
-            },
+            exclude={"library", "tasks", "descriptions", *RUNNING},
         )
         for name in ("target", "environments"):
             if named[name] is None:

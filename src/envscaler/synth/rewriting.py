@@ -23,6 +23,7 @@ from envscaler.scenario import Difficulty, Scenario
 from envscaler.skeleton import EnvSkeleton
 from envscaler.state import digest
 from envscaler.store import Journal, LibraryStore
+from envscaler.synth.admission import Admission
 from envscaler.synth.asking import Asking
 from envscaler.synth.finishing import Proved
 from envscaler.synth.redo import index_of
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from envscaler.roles.role import Prompts
 
 STAGE = "rewrite"
-_ENVIRONMENTS_AT_ONCE = 4
 _VERSIONS = re.compile(r"(?:\.(?:harder|easier))+\Z")
 
 Direction = Literal["harder", "easier"]
@@ -108,14 +108,16 @@ async def run_rewrite(
     out: list[Rewritten] = []
     with library.writing(), Journal(library.cache_dir / "rewritten.jsonl") as journal:
         run = _Run(library, rewriting, models, prompts, journal)
+        admission = Admission(models)
         async with Sandbox(isolation=rewriting.isolation) as sandbox:
 
             async def one(name: str) -> list[Rewritten]:
-                made = await run.environment(name, sandbox)
+                with admission.in_play():
+                    made = await run.environment(name, sandbox)
                 shown.advance(STAGE)
                 return made
 
-            async with aclosing(bounded_map(one, names, limit=_ENVIRONMENTS_AT_ONCE)) as results:
+            async with aclosing(bounded_map(one, names, limit=admission.room, window=len(names))) as results:
                 async for made in results:
                     out += made
         if any(one.fault is None for one in out):

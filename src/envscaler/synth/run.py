@@ -21,6 +21,7 @@ from envscaler.skeleton import EnvDescription
 from envscaler.state import JsonValue
 from envscaler.store import Journal, LibraryStore, read_descriptions, read_tasks, write_atomic
 from envscaler.store.atomic import json_line, utf8
+from envscaler.synth.admission import Admission
 from envscaler.synth.asking import Asking
 from envscaler.synth.benches import Bench, open_bench
 from envscaler.synth.building import Builder, Built
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 _MAX_PROBLEMS = 100
 _WINDOW = 100_000
 """Environments that may be finished while an earlier one is not: what is kept of each is a short record."""
+_TASKS_WINDOW = 256
+"""Tasks that are looked at beyond the last one of which it is known what becomes of it."""
 
 
 async def run_synth(
@@ -148,7 +151,7 @@ class _Run:
             progress=progress,
             scaffolder=self.scaffolder,
         )
-        self.bench = bench
+        self.admission = Admission(models, bench.at_once or settings.environments_at_once, settings.concurrency)
         self.tally = Tally()
         self.gate = Gate(settings.target or settings.environments, refill=settings.environments is None)
         self.record = record_path(store, self.keys.command())
@@ -212,11 +215,9 @@ class _Run:
                 yield Candidate(unit=unit, description=description, seed_tasks=(), language=language)
             return
         self.progress.stage("discover", len(source.texts))
-        at_once, window = self.settings.concurrency, None
-        if self.gate.wanted is not None:
-            # What is looked at ahead may turn out not to be needed.
-            at_once = window = min(at_once, 2 * self.gate.wanted)
-        looked = bounded_map(self._discovered, source.texts, limit=at_once, window=window)
+        # With a target, what is looked at ahead may turn out not to be needed.
+        window = min(_TASKS_WINDOW, 2 * (self.gate.wanted or _TASKS_WINDOW))
+        looked = bounded_map(self._discovered, source.texts, limit=self.admission.tasks, window=window)
         async with aclosing(looked) as found:
             async for text, discovered, candidate in found:
                 self.progress.advance("discover")
@@ -300,13 +301,14 @@ class _Run:
     async def _build(self, wanted: AsyncGenerator[Chosen, None]) -> None:
         async def build(one: Chosen) -> Built:
             env_id = one.decision.env_id
-            with about(env_id), self.models.tracer.span(f"environment {env_id}", {"envscaler.environment": env_id}):
+            span = self.models.tracer.span(f"environment {env_id}", {"envscaler.environment": env_id})
+            with self.admission.in_play(), about(env_id), span:
                 built = await self.builder.build(one)
             if built.unit.failed is not None and not built.lost:
                 self.gate.give_up(built.unit.env_id)
             return built
 
-        outcomes = bounded_map(build, wanted, limit=self.bench.at_once, window=_WINDOW)
+        outcomes = bounded_map(build, wanted, limit=self.admission.room, window=_WINDOW)
         async with aclosing(outcomes):
             async for outcome in outcomes:
                 self._count(outcome)

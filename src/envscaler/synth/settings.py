@@ -99,10 +99,12 @@ class SynthSettings(Record):
     """How often the builder's model plays each task, to find solutions and false positives beside the writer's plan;
     None: twice. The embedded offline model plays none: it could only repeat its plan."""
 
-    concurrency: int = Field(default=32, ge=1)
-    """Tasks looked at side by side. Has no influence on what is made."""
-    environments_at_once: int = Field(default=4, ge=1)
-    """Environments built side by side; each asks up to ten questions at once. Has no influence on what is made."""
+    concurrency: int | None = Field(default=None, ge=1)
+    """Tasks looked at side by side; None: as many as the endpoint is given questions, 32 without one. Has no influence
+    on what is made."""
+    environments_at_once: int | None = Field(default=None, ge=1)
+    """Environments built side by side; each asks up to ten questions at once. None: as many as keep the endpoint busy,
+    4 without one. Has no influence on what is made."""
     environment_minutes: float | None = Field(default=None, gt=0)
     """Minutes after which an environment that is not finished is left to the next run, which goes on where it was;
     None: it may take any time. Has no influence on what is made in the end."""
