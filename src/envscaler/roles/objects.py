@@ -30,7 +30,9 @@ _MARK = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 _MORE = re.compile(r"[\s}\]]*,\s*\"(?:[^\"\\\n]|\\.)*\"\s*:")
 _SURPLUS = re.compile(r"[\s}\]]*")
 _CLOSERS = re.compile(r"\s*[}\]]")
-_ESCAPE = re.compile(r"\\(?:(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))|(.))", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4}))|(.))", re.DOTALL
+)
 _BEGUN = re.compile(r"[:,\[]\s*(?!(?:true|false|null|None|True|False)\s*\Z)[^\W\d]\w*\s*\Z")
 _WORD = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])|[^\W\d]\w*|\w+")
 _EMPTY = re.compile(r"\"\"|''|“”|\{\s*\}|\[[\s,]*\]")
@@ -308,6 +310,7 @@ def _word(word: str) -> str | float:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    if match[1] or match[2]:
-        return chr(int(match[1] or match[2], 16))
-    return " " if match[3] in "nrtbf\"\\/'" else f" {match[3]}"
+    code = match[1] or match[2] or match[3]
+    if code:
+        return chr(int(code, 16))
+    return " " if match[4] in "nrtbf\"\\/'" else f" {match[4]}"
