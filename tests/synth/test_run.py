@@ -213,7 +213,7 @@ async def main() -> None:
 
     model.before_answer = die
     settings = SynthSettings(tasks=sys.argv[1], library=sys.argv[2], rounds=8, scenarios=2, similarity=0.97,
-        keep_equal_structures=True)
+        keep_equal_structures=True, scaffold="whole")
     async with open_models(ModelSettings(), offline=model) as models:
         await run_synth(settings, models, Prompts())
 

@@ -316,7 +316,8 @@ class _Trial:
             seen.given |= {name for name, value in call.arguments.items() if value is not None}
             if tool.effect == "update":
                 seen.effective = seen.effective or examined.outcome.changed
-                if all(call.arguments.get(name) is not None for name in properties_of(tool)):
+                whole = all(call.arguments.get(name) is not None for name in properties_of(tool))
+                if whole and not _is_so_already(call.arguments, examined.before):
                     # What is left out may ask for what is there already.
                     seen.tried.add(encode(call.arguments))
             made = _Made(tool, examined)
@@ -364,6 +365,15 @@ async def _back(session: Session, moment: Snapshot) -> bool:
     except ProgramError:
         return False
     return True
+
+
+def _is_so_already(arguments: Mapping[str, JsonValue], state: State) -> bool:
+    """Whether a record holds all that the arguments say, so that a call which sets them changes nothing."""
+    records = (record for part in state.values() if isinstance(part, dict) for record in part.values())
+    return any(
+        isinstance(record, dict) and all(name in record and record[name] == value for name, value in arguments.items())
+        for record in records
+    )
 
 
 def _succeeded(examined: ExaminedCall) -> bool:

@@ -152,7 +152,7 @@ class Tally:
         library: Path,
         *,
         problems: tuple[str, ...],
-        scaffolding: Scaffolding | None,
+        scaffolding: Scaffolding | None = None,
         spent: ModelUse,
         reused: ModelUse,
         faults: Faults,
