@@ -17,12 +17,15 @@ from envscaler.agents.reports import Deed, mending, report, succeeded
 from envscaler.agents.saying import called, said
 from envscaler.llm.chat import Completion
 from envscaler.messages import Message, ToolCall, ToolMessage
-from envscaler.scenario import Scenario
+from envscaler.scenario import Scenario, SolutionCall
 from envscaler.skeleton import ToolSpec
 from envscaler.state import JsonValue, digest
 
 OracleStyle = Literal["plain", "varied"]
 """`varied`: sample 0 is the recorded solution, the others are drawn ways to the same end."""
+
+
+GOLD_FINAL = "Done."
 
 
 class OracleAgent:
@@ -38,8 +41,25 @@ class OracleAgent:
     def unplayable(self, scenario: Scenario) -> str | None:
         return "no recorded solution" if scenario.solution is None else None
 
-    def start(self, briefing: Briefing) -> _OraclePlayer:
-        return _OraclePlayer(briefing, self._style)
+    def start(self, briefing: Briefing) -> _OraclePlayer | _GoldPlayer:
+        return _OraclePlayer(briefing, self._style) if briefing.gold is None else _GoldPlayer(briefing.gold)
+
+
+class _GoldPlayer:
+    """Plays what is recorded for each user message, then says that it is done."""
+
+    def __init__(self, gold: Sequence[Sequence[SolutionCall]]) -> None:
+        self._gold = gold
+
+    async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
+        told = [index for index, message in enumerate(conversation) if message.role == "user"]
+        done = sum(message.role == "tool" for message in conversation[told[-1] :])
+        calls = self._gold[len(told) - 1] if len(told) <= len(self._gold) else ()
+        if done >= len(calls):
+            return said("oracle", GOLD_FINAL)
+        wanted = calls[done]
+        identity = f"call_{len(told) - 1}_{done}"
+        return called("oracle", ToolCall(name=wanted.name, arguments=wanted.arguments, id=identity), "")
 
 
 class _OraclePlayer:

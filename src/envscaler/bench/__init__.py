@@ -1,0 +1,1 @@
+"""Public benchmarks, played by their own packages in virtual environments of their own, by the agents of rollouts."""
