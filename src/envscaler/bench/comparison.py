@@ -1,4 +1,4 @@
-"""`compare_bench`: whether one run of a benchmark is better than another; refused where they were played differently."""
+"""`compare_bench`: whether one run of a benchmark is better than another; refused where their settings differ."""
 
 from __future__ import annotations
 
