@@ -6,7 +6,7 @@ TASKS ?= examples/tasks.jsonl
 LIBRARY ?= quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers test-adapters perf live live-replies live-test lock clean
+.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers test-adapters test-bench perf live live-replies live-test lock clean
 
 help:
 	@echo "make quickstart   make environments from 200 task texts with the embedded offline model, and show them"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-confined   the tests of what runs generated code, as a user without rights and in a container"
 	@echo "make test-trainers   what the exports write, read by each trainer itself in an environment of its own"
 	@echo "make test-adapters   environments played by gem, Gymnasium and TRL, each in an environment of its own"
+	@echo "make test-bench      benchmarks by their own packages: floors, ceilings, scores item by item"
 	@echo "make perf         speed and memory, ratios side by side"
 	@echo "make live TASKS=… BASE_URL=… MODEL=…   the same chain with a real model"
 	@echo "make live-replies BASE_URL=… MODEL=…   what a real model writes in each dialect, to be judged by hand"
@@ -80,6 +81,10 @@ test-trainers: dev
 
 test-adapters: dev
 	$(BIN)/python tests/adapters/environments.py $(ADAPTERS)
+
+# Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench.
+test-bench: dev
+	$(BIN)/python -m pytest -m bench -s tests/bench/contract
 
 perf: dev
 	$(BIN)/python -m perf

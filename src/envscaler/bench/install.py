@@ -103,6 +103,7 @@ async def _recorded(crew: Crew, task: BenchTask) -> Recorded:
         failed=gold["recorded"]["failed"],
         noop=answer["nothing"]["passed"],
         turns_differ=answer["turns"][0] != answer["turns"][1],
+        early=answer["early"],
     )
 
 

@@ -43,6 +43,8 @@ class Recorded(Record):
     """Whether doing nothing passes."""
     turns_differ: bool = False
     """Whether it is recorded for more or fewer user messages than there are."""
+    early: int = 0
+    """Calls of it of functions that are not there yet."""
 
 
 class Installed(Record):

@@ -42,6 +42,7 @@ def faulty_tasks(benchmark: str, installed: Installed | None) -> dict[str, Fault
         reasons = [
             *([f"its own solution does not pass ({found.reason})"] if not found.passes else []),
             *(["calls of its own solution raise"] if found.raised else []),
+            *(["its own solution calls functions that are not there yet"] if found.early else []),
             *(["its solution is recorded for another number of user messages"] if found.turns_differ else []),
         ]
         if reasons and task not in out:

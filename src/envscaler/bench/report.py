@@ -195,7 +195,7 @@ def fair_settings(record: RunRecord) -> dict[str, Any]:
     pins = record.pins()
     played = pins.pop("benchmark")
     # For the oracle only; it says nothing of how others are measured.
-    options = {name: value for name, value in played["options"].items() if name != "turns"}
+    options = {name: value for name, value in played["options"].items() if name != "play"}
     models = {family: name for family, name in pins.pop("models").items() if family != "agent"}
     for name in ("agent", "seed", "mode", "random_calls", "oracle", "user_slips", "observations", "coerce"):
         pins.pop(name)

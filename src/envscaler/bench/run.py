@@ -85,8 +85,8 @@ class _Run:
     ) -> None:
         self.installation = installation
         self.settings = settings
-        # The ceiling is what the recorded calls are worth, also where nobody is told to make them.
-        recorded = {"turns": "recorded"} if settings.agent == "oracle" else {}
+        # The ceiling is what the recorded calls are worth, also where nobody is told or able to make them.
+        recorded = {"play": "recorded"} if settings.agent == "oracle" else {}
         self.options = {**installation.benchmark.chosen(options), **recorded}
         self.cast = Cast(settings, models, Prompts(), instructed=False)
         if self.cast.names.get("agent") == OFFLINE:

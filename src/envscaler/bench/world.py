@@ -22,7 +22,7 @@ from envscaler.skeleton import ModelUse, ToolSpec
 from envscaler.trajectory import CheckResult, StopReason, UserRecord, Verdict
 
 CALL_S = 30.0
-"""Time that one tool call may take; a longer one is the agent's fault."""
+"""Time that one tool call may take; one that takes longer is answered by an error."""
 SCORE_S = 300.0
 _TRIES = 2
 OFFICIAL = "official"
@@ -63,13 +63,16 @@ class BenchWorld:
         options: Mapping[str, str],
         sample: int = 0,
         agent_seed: int = 0,
+        call_s: float = CALL_S,
     ) -> None:
         """
         Args:
             version: pins the benchmark's code.
             options: what the worker is told of how the task is to be played.
             agent_seed: seed of agents that draw.
+            call_s: time that one tool call may take.
         """
+        self._call_s = call_s
         self._task = task
         self._crew = crew
         self._options = dict(options)
@@ -114,7 +117,8 @@ class BenchWorld:
         except SessionLost as lost:
             event.carried_out = False
             fault = "timeout" if lost.late else "killed"
-            content = error_text(f"{call.name} {_FAULTS[fault]}; nothing was changed")
+            why = f"took longer than {self._call_s:.0f} s" if lost.late else "ended the process that it ran in"
+            content = error_text(f"{call.name} {why}; nothing was changed")
         else:
             if (violation := answer.get("violation")) is not None:
                 self._violations[violation] += 1
@@ -208,10 +212,7 @@ class BenchWorld:
     async def _ask(self, event: _Event) -> dict[str, Any]:
         assert self._session is not None, "nothing is open"
         question = dict(event.question)
-        return await self._session.ask(question.pop("do"), limit_s=CALL_S, **question)
-
-
-_FAULTS = {"timeout": f"took longer than {CALL_S:.0f} s", "killed": "ended the process that it ran in"}
+        return await self._session.ask(question.pop("do"), limit_s=self._call_s, **question)
 
 
 def _tools(told: Mapping[str, Any]) -> tuple[ToolSpec, ...]:

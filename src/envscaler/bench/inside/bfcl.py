@@ -88,7 +88,7 @@ class Task:
 
         They differ where the benchmark is wrong. Then nobody can pass who only answers messages.
         """
-        return max(len(self.turns), len(self.gold)) if options.get("turns") == "recorded" else len(self.turns)
+        return max(len(self.turns), len(self.gold)) if _is_recorded(options) else len(self.turns)
 
     @property
     def long_context(self) -> bool:
@@ -113,6 +113,11 @@ class Task:
         except ValueError:
             return None
         return [[{"name": name, "arguments": arguments} for name, arguments in turn] for turn in made]
+
+    def early_gold(self) -> int:
+        """Recorded calls of functions that are not there yet."""
+        calls = [(turn, text) for turn, texts in enumerate(self.gold) for text in texts]
+        return sum(self.held_back.get(text.partition("(")[0].strip(), 0) > turn for turn, text in calls)
 
     def is_held_back(self, turn: int) -> bool:
         """Whether nothing can be done yet in that turn, as what is needed comes with the next one."""
@@ -163,6 +168,7 @@ class Episode:
                 "gold": _checked(task, task.gold, "gold"),
                 "nothing": _checked(task, [[] for _ in task.gold], "noop"),
                 "turns": [len(task.turns), len(task.gold)],
+                "early": task.early_gold(),
             }
         assert self._task is not None, "nothing is open"
         if what == "call":
@@ -174,7 +180,7 @@ class Episode:
 
     def _open(self, task: Task, options: Mapping[str, str]) -> Mapping[str, Any]:
         self._task, self._turn = task, 0
-        self._refuse = options["withheld"] == "refuse"
+        self._refuse = options["withheld"] == "refuse" and not _is_recorded(options)
         self._last = task.turns_of(options)
         self._digest = digest_of(_executed(task, [], _PLAYER)[1])
         return {**self._told(task), "digest": self._digest}
@@ -273,6 +279,11 @@ def _executed(task: Task, texts: list[str], who: str) -> tuple[list[str], dict[s
 
 def _text(task: Task, name: str, arguments: Mapping[str, Any]) -> str:
     return rendered(name, arguments, task.functions.__contains__)
+
+
+def _is_recorded(options: Mapping[str, str]) -> bool:
+    """Whether the recorded calls are played, as they are: their worth is the checker's ceiling."""
+    return options.get("play") == "recorded"
 
 
 def _described(task: Task) -> Mapping[str, Any]:

@@ -26,7 +26,8 @@ def rendered(name: str, arguments: Mapping[str, Any], known: Callable[[str], boo
     """
     if not known(name):
         name = MADE_UP
-    plain = all(key.isidentifier() and not keyword.iskeyword(key) for key in arguments)
+    # Python takes other characters in names for those that they resemble.
+    plain = all(key.isascii() and key.isidentifier() and not keyword.iskeyword(key) for key in arguments)
     if plain:
         return f"{name}({','.join(f'{key}={literal(value)}' for key, value in arguments.items())})"
     return f"{name}(**{literal(dict(arguments))})"

@@ -72,6 +72,7 @@ def _serve(service: Service, channel: socket.socket, memory_mb: int) -> NoReturn
         stream = channel.makefile("rwb")
         _say(stream, {"pid": os.getpid()})
         for line in stream:
+            answer: Answer
             try:
                 answer = {"answer": session.answer(json.loads(line))}
             except MemoryError:
