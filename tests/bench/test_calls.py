@@ -75,6 +75,13 @@ def test_numbers_that_python_has_no_literal_for_are_no_names() -> None:
     assert text == "sort(a=float('inf'),b=float('nan'))"
 
 
+def test_arguments_that_are_nested_too_deep_become_a_call_that_fails() -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert rendered("sort", {"a": deep}, KNOWN.__contains__) == f"{MADE_UP}()"
+
+
 def test_arguments_without_a_name_get_that_of_their_place() -> None:
     assert parsed("sort('a.txt', lines=2)", lambda _: ("file_name", "lines")) == (
         "sort",

@@ -65,7 +65,7 @@ async def test_a_folder_with_a_run_of_other_options_is_refused(lamps: Installati
     with pytest.raises(UsageError, match="benchmark"):
         await run(lamps, tmp_path / "run", "noop", options={"withheld": "execute"})
     for wrong in ({"withheld": "maybe"}, {"unheard": "of"}):
-        with pytest.raises(UsageError, match="give one of|has no option"):
+        with pytest.raises(UsageError, match=r"give one of|has no option"):
             await run(lamps, tmp_path / "other", "noop", options=wrong)
     with pytest.raises(UsageError, match="no part 'live'"):
         await run(lamps, tmp_path / "other", "noop", env_ids=("live",))
@@ -100,7 +100,7 @@ async def test_sampling_is_a_setting_that_has_to_be_equal(lamps: Installation, t
             record.model_copy(update={"settings": settings, "sampling": sampling, "models": {"agent": name}})
         )
         folders.append(store.path)
-    with pytest.raises(UsageError, match="sampling is .*0.0.* in the first and .*0.7.* in the second"):
+    with pytest.raises(UsageError, match=r"sampling is .*0.0.* in the first and .*0.7.* in the second"):
         compare_bench(folders[0], folders[1])
     report = bench_report(folders)
     assert "sampling" in report.differences[str(folders[1])]
@@ -138,7 +138,11 @@ def test_the_command_line_plays_reports_and_compares(lamps: Installation, tmp_pa
     assert {file.name for file in (tmp_path / "report").iterdir()} == {"report.json", "report.md", "report.html"}
     assert "report.html" in said("report", *runs, "--out", str(tmp_path / "report"))
     assert "5 better, 0 worse" in said("compare", *runs)
+    for words in (["show", runs[1]], ["show", runs[1], "0"], ["scores", *runs], ["compare", *runs]):
+        done = runner.invoke(app, words)
+        assert done.exit_code == 0, done.output
     said("run", "bfcl-v4", "--agent", "noop", code=2)
     said("run", "nonsense", code=2)
     said("run", "bfcl", "--agent", "noop", "--task", "nonsense", code=2)
     said("report", str(tmp_path), code=2)
+    said("install", "bfcl", "--data", str(tmp_path / "nowhere"), code=2)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envscaler.bench.inside.states import digest_of
@@ -21,6 +21,7 @@ class Folder:
         self._seen = 0
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(VALUES, VALUES)
 def test_other_values_have_another_digest(one: Any, other: Any) -> None:
     assert (digest_of(one) == digest_of(other)) == (one == other)

@@ -80,6 +80,7 @@ async def test_a_function_that_is_not_there_yet_is_refused_and_counted(lamps: In
     early = (calls(NOTE), "Done.", calls(("dim", {})), "Done.", calls(HALL), "Done.")
     refused = await played(lamps, crew, "miss_func_0", *early)
     assert "there is no tool named 'note'" in observed(refused)[0]
+    assert observed(refused)[0].endswith("the tools are: dim, list_lamps")
     assert refused.scores["violation.withheld_tool"] == 1.0
     assert refused.scores["official"] == 0.0
     taken = await played(lamps, crew, "miss_func_0", *early, withheld="execute")

@@ -83,10 +83,13 @@ class Session:
 
     async def close(self) -> None:
         """End the process; idempotent."""
+        if self._writer.is_closing():
+            return
         self._writer.close()
-        # It may be in a call that does not end; nothing of it is needed any more.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(self.pid, signal.SIGKILL)
+        # It may be in a call that does not end. One that has ended by itself leaves its number to others.
+        if not self._reader.at_eof():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGKILL)
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()
 

@@ -18,7 +18,9 @@ from envscaler.bench.installation import (
     crew_of,
     folder_of,
     python_of,
+    read_installed,
     tasks_of,
+    worker_digest,
 )
 from envscaler.bench.tasks import BenchTask
 from envscaler.engine import NullProgress, Progress, bounded_map
@@ -55,7 +57,18 @@ async def install(
             progress.note(f"making a virtual environment with {', '.join(benchmark.packages)}")
             _make(folder, benchmark.packages)
             write_atomic(made_of, wanted)
+        elif (there := _usable(benchmark, folder, data)) is not None:
+            return there
         return await _checked(benchmark, folder, data, progress)
+
+
+def _usable(benchmark: Benchmark, folder: Path, data: Path | None) -> Installation | None:
+    """What is there, if nothing of it has to be looked at anew."""
+    installed = read_installed(folder)
+    if installed is None:
+        return None
+    same = (installed.packages, installed.worker, installed.data) == (benchmark.packages, worker_digest(), data)
+    return Installation(benchmark, folder, installed) if same else None
 
 
 async def _checked(benchmark: Benchmark, folder: Path, data: Path | None, progress: Progress) -> Installation:
@@ -80,6 +93,7 @@ async def _checked(benchmark: Benchmark, folder: Path, data: Path | None, progre
         packages=benchmark.packages,
         version=version,
         python=sys.version.split()[0],
+        worker=worker_digest(),
         data=data,
         steps=steps,
         tasks=tasks,

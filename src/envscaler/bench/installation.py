@@ -5,6 +5,7 @@ Making one is `install`'s business.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
@@ -13,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envscaler.bench.catalogue import BENCHMARKS, Benchmark, benchmark_named
-from envscaler.bench.crew import Crew
+from envscaler.bench.crew import INSIDE, Crew
 from envscaler.bench.tasks import BenchTask, task_of
-from envscaler.errors import UsageError
+from envscaler.errors import StoreError, UsageError
 from envscaler.record import Record
 from envscaler.rollout.settings import Folder
 from envscaler.state import digest
@@ -55,6 +56,8 @@ class Installed(Record):
     version: str
     """What the benchmark's package says its version is."""
     python: str
+    worker: str
+    """Digest of what of this package runs there: what was found may depend on it."""
     data: Folder | None = None
     """Folder that the tasks are read from; None: the package's own."""
     steps: int | None = None
@@ -96,9 +99,24 @@ def bench_folder() -> Path:
     return Path(cache).expanduser().absolute() / "envscaler" / "bench"
 
 
+def worker_digest() -> str:
+    """Digest of what of this package runs in environments of benchmarks."""
+    return digest({file.name: file.read_text(encoding="utf-8") for file in sorted(INSIDE.glob("*.py"))})
+
+
 def folder_of(benchmark: Benchmark) -> Path:
     """The folder of one benchmark."""
     return bench_folder() / benchmark.name
+
+
+def read_installed(folder: Path) -> Installed | None:
+    """What an installation says of itself; None where there is none, or one that another version has made."""
+    file = folder / FILE
+    if not file.is_file():
+        return None
+    with contextlib.suppress(StoreError):
+        return read_record(file, Installed)
+    return None
 
 
 def python_of(folder: Path) -> Path:
@@ -131,13 +149,12 @@ def installation(name: str) -> Installation:
     """
     benchmark = benchmark_named(name)
     folder = folder_of(benchmark)
-    if not (folder / FILE).is_file():
+    installed = read_installed(folder)
+    if installed is None:
         raise UsageError(f"{name} is not installed in {folder.parent}; install it with: envscaler bench install {name}")
-    installed = read_record(folder / FILE, Installed)
-    if installed.packages != benchmark.packages:
+    if installed.packages != benchmark.packages or installed.worker != worker_digest():
         raise UsageError(
-            f"{folder} holds {', '.join(installed.packages)}, not {', '.join(benchmark.packages)}; "
-            f"make it anew with: envscaler bench install {name}"
+            f"{folder} was made by another version of envscaler; install it again: envscaler bench install {name}"
         )
     return Installation(benchmark, folder, installed)
 
@@ -145,5 +162,4 @@ def installation(name: str) -> Installation:
 def installations() -> Iterator[tuple[Benchmark, Installed | None]]:
     """All benchmarks, with what is installed of each."""
     for benchmark in BENCHMARKS.values():
-        file = folder_of(benchmark) / FILE
-        yield benchmark, read_record(file, Installed) if file.is_file() else None
+        yield benchmark, read_installed(folder_of(benchmark))

@@ -13,7 +13,7 @@ from statistics import stdev
 from typing import Any
 
 from envscaler.bench.catalogue import Benchmark, benchmark_named
-from envscaler.bench.installation import FILE, Installed, folder_of
+from envscaler.bench.installation import Installed, folder_of, read_installed
 from envscaler.bench.known import Faulty, PublishedRow, faulty_tasks, published
 from envscaler.bench.outcomes import Outcome, outcomes_of
 from envscaler.errors import UsageError
@@ -25,7 +25,7 @@ from envscaler.rollout.scores import score_table
 from envscaler.rollout.settings import Folder
 from envscaler.rollout.standing import Standing
 from envscaler.skeleton import ModelUse
-from envscaler.store import RunStore, read_record
+from envscaler.store import RunStore
 
 
 class Part(Record):
@@ -142,8 +142,7 @@ def known_of(record: RunRecord) -> tuple[Benchmark, Installed | None]:
     """The benchmark of a run, and what is installed of it, if that is what was played."""
     assert record.played is not None
     benchmark = benchmark_named(record.played.benchmark)
-    file = folder_of(benchmark) / FILE
-    installed = read_record(file, Installed) if file.is_file() else None
+    installed = read_installed(folder_of(benchmark))
     return benchmark, installed if installed is not None and installed.digest == record.played.digest else None
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from envscaler.bench.catalogue import Benchmark
 from envscaler.bench.comparison import BenchComparison
-from envscaler.bench.installation import Installation, Installed
+from envscaler.bench.installation import Installation, Installed, worker_digest
 from envscaler.bench.report import BenchReport, bench_report
 from envscaler.cli.output import text_of
 from envscaler.cli.score_tables import show_comparison
@@ -59,7 +59,7 @@ class Listed(Record):
     packages: tuple[str, ...]
     installed: bool
     stale: bool = False
-    """Installed from other packages than are wanted now."""
+    """Installed by another version of this package."""
     tasks: dict[str, int] = {}
     data: Folder | None = None
 
@@ -78,7 +78,7 @@ def listed(benchmark: Benchmark, installed: Installed | None) -> Listed:
         title=benchmark.title,
         packages=benchmark.packages,
         installed=installed is not None,
-        stale=installed is not None and installed.packages != benchmark.packages,
+        stale=installed is not None and (installed.packages, installed.worker) != (benchmark.packages, worker_digest()),
         tasks={split: installed.count(split) for split in benchmark.splits} if installed is not None else {},
         data=installed.data if installed is not None else None,
     )
@@ -133,7 +133,7 @@ def show_listing(listing: Listing, out: Console) -> None:
     table = _table("benchmark", "tasks", "packages", "")
     for one in listing.benchmarks:
         state = (
-            "of other versions: install it again" if one.stale else "installed" if one.installed else "not installed"
+            "by another version: install it again" if one.stale else "installed" if one.installed else "not installed"
         )
         style = "yellow" if one.stale else "green" if one.installed else "dim"
         tasks = f"{sum(one.tasks.values()):,}" if one.installed else "–"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from envscaler.agents import Agent, AgentReply, Player
+from envscaler.agents.dialects import EMPTY_REPLY
 from envscaler.errors import (
     BudgetExhausted,
     EndpointUnavailable,
@@ -146,6 +147,8 @@ class _Course:
         Returns:
             Whether something in it was answered, so that it is the agent's turn again.
         """
+        if self.world.turn_rules.empty_replies:
+            completion = _silent(completion)
         message = completion.message
         reply = completion if isinstance(completion, AgentReply) else None
         self.conversation.append(message)
@@ -193,6 +196,14 @@ class _Course:
         if self.bad_replies >= self.policy.slip_limit:
             return StopReason.INVALID_ACTION, f"{self.bad_replies} replies in a row that could not be carried out"
         return None
+
+
+def _silent(completion: Completion) -> Completion:
+    """The reply, with an empty one as what it is instead of a slip to be complained of."""
+    if not isinstance(completion, AgentReply) or completion.fault != EMPTY_REPLY:
+        return completion
+    message = completion.message.model_copy(update={"tool_calls": ()})
+    return completion.model_copy(update={"message": message, "slips": (), "fault": None})
 
 
 def _unusable(completion: Completion, rules: TurnRules) -> tuple[StopReason, str] | None:

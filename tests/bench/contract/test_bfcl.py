@@ -123,3 +123,45 @@ async def test_v4_plays_its_own_recorded_solutions(bfcl_v4: Installation, tmp_pa
     report = await run_bench(bfcl_v4, RolloutSettings(agent="oracle", out=tmp_path / "oracle"))
     (card,) = bench_report([report.run]).runs
     assert (card.total.official.value, card.total.tasks) == (1.0, 800)
+
+
+LOADED = """
+import json, os, sys, tempfile
+os.environ["BFCL_PROJECT_ROOT"] = tempfile.mkdtemp()
+from bfcl_eval.utils import load_dataset_entry
+out = {}
+for split in ("base", "miss_func", "miss_param", "long_context"):
+    for entry in load_dataset_entry(f"multi_turn_{split}"):
+        later = entry.get("missed_function", {})
+        out[entry["id"]] = {
+            "first": [one["name"] for one in entry["function"]],
+            "later": {turn: [one["name"] for one in documents] for turn, documents in later.items()},
+            "said": [[message["content"] for message in turn] for turn in entry["question"]],
+        }
+print(json.dumps(out))
+"""
+
+
+def loaded(installation: Installation) -> dict[str, Any]:
+    """The tasks as BFCL's own loader gives them."""
+    command = [str(python_of(installation.folder)), "-c", LOADED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    out: dict[str, Any] = json.loads(done.stdout)
+    return out
+
+
+async def test_tools_and_messages_of_each_turn_are_those_of_bfcls_own_loader(bfcl_v4: Installation) -> None:
+    tasks = loaded(bfcl_v4)
+    assert list(tasks) == [task.id for task in bfcl_v4.installed.tasks]
+    async with bfcl_v4.crew() as crew:
+        for name, task in list(tasks.items())[::7]:
+            session = await crew.open()
+            told = await session.ask("open", task=name, options={"withheld": "refuse"})
+            there = list(task["first"])
+            for turn, said in enumerate(task["said"]):
+                there += task["later"].get(str(turn), [])
+                assert [tool["name"] for tool in told["tools"]] == there
+                assert not said or told["user"] == "\n\n".join(said)
+                told = await session.ask("message", text="")
+            assert told["user"] is None
+            await session.close()

@@ -205,12 +205,13 @@ class Episode:
     def _call(self, task: Task, name: str, arguments: dict[str, Any]) -> Mapping[str, Any]:
         violation = None
         if name not in task.functions:
-            return {"refused": "unknown", "known": list(task.functions), "violation": "unknown_tool"}
-        if task.held_back.get(name, 0) > self._turn:
+            violation = "unknown_tool"
+        elif task.held_back.get(name, 0) > self._turn:
             violation = "withheld_tool"
-            if self._refuse:
-                there = [tool["name"] for tool in task.tools(self._turn)]
-                return {"refused": "unknown", "known": there, "violation": violation}
+        if violation == "unknown_tool" or (violation is not None and self._refuse):
+            # What comes later is not given away.
+            there = [tool["name"] for tool in task.tools(self._turn)]
+            return {"refused": "unknown", "known": there, "violation": violation}
         (result,), instances = _executed(task, [_text(task, name, arguments)], _PLAYER)
         before, self._digest = self._digest, digest_of(instances)
         if violation is None and task.is_held_back(self._turn):
@@ -235,7 +236,7 @@ def _score(task: Task, events: Sequence[Mapping[str, Any]], options: Mapping[str
             turns[-1].append(_text(task, name, event["arguments"]))
     # The message after the last turn has no turn to follow.
     played = turns[: task.turns_of(options)]
-    return {**_checked(task, played, "agent"), "turns": played}
+    return _checked(task, played, "agent")
 
 
 def _checked(task: Task, turns: Sequence[Sequence[str]], who: str) -> dict[str, Any]:

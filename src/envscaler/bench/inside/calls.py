@@ -26,6 +26,14 @@ def rendered(name: str, arguments: Mapping[str, Any], known: Callable[[str], boo
     """
     if not known(name):
         name = MADE_UP
+    try:
+        return _written(name, arguments)
+    except RecursionError:
+        # Nested deeper than Python reads; the call fails, and the episode goes on.
+        return f"{MADE_UP}()"
+
+
+def _written(name: str, arguments: Mapping[str, Any]) -> str:
     # Python takes other characters in names for those that they resemble.
     plain = all(key.isascii() and key.isidentifier() and not keyword.iskeyword(key) for key in arguments)
     if plain:
