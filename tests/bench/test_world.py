@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from envscaler.agents import ModelAgent
 from envscaler.bench.crew import Crew
 from envscaler.bench.installation import Installation
 from envscaler.bench.world import BenchWorld
+from envscaler.errors import SandboxError
 from envscaler.llm.scripted import Scripted, ScriptedModel
 from envscaler.messages import AssistantMessage, ToolCall
 from envscaler.rollout import play
@@ -187,3 +190,15 @@ async def test_any_text_comes_into_the_benchmark_and_back(lamps: Installation, c
     answer = await session.ask("call", name="note", arguments={"text": text, "no such": 1})
     assert answer["raised"]
     await place.close()
+
+
+@pytest.mark.anyio
+async def test_a_benchmark_that_cannot_be_started_is_infrastructure_and_no_score(lamps: Installation) -> None:
+    async with Crew(Path("/nowhere/python"), "bfcl", {}) as broken:
+        trajectory = await played(lamps, broken, "base_0", calls(DIM), "Done.")
+    assert trajectory.stop == StopReason.INFRASTRUCTURE
+    assert trajectory.verdict is None
+    assert trajectory.scores == {}
+    async with Crew(Path(sys.executable), "bfcl", {}) as without:
+        with pytest.raises(SandboxError, match="bfcl_eval"):
+            await without.open()
