@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -46,6 +47,14 @@ async def played(
 ) -> Trajectory:
     agent = ModelAgent(ScriptedModel({"agent_turn": list(replies)}, name="m"))
     return await play(world(lamps, crew, task, withheld=withheld, call_s=call_s), agent, step_limit=40)
+
+
+def runs(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody asked about does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def observed(trajectory: Trajectory) -> list[str]:
@@ -202,3 +211,19 @@ async def test_a_benchmark_that_cannot_be_started_is_infrastructure_and_no_score
     async with Crew(Path(sys.executable), "bfcl", {}) as without:
         with pytest.raises(SandboxError, match="bfcl_eval"):
             await without.open()
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+async def test_a_call_that_does_not_end_ends_with_the_process_that_sessions_come_from(lamps: Installation) -> None:
+    async with lamps.crew() as opened:
+        session = await opened.open()
+        await session.ask("open", task="multi_turn_base_0", options={"withheld": "refuse"})
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await session.ask("call", name="note", arguments={"text": "take forever"})
+    for _ in range(100):
+        if not runs(session.pid):
+            return
+        await asyncio.sleep(0.1)
+    pytest.fail("it lives on")
