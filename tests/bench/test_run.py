@@ -122,6 +122,16 @@ async def test_a_report_has_floors_ceilings_published_results_and_what_is_wrong(
     assert "<table>" in page(report)
 
 
+@pytest.mark.anyio
+async def test_runs_of_the_same_player_are_told_apart_by_their_folders(lamps: Installation, tmp_path: Path) -> None:
+    runs = [(await run(lamps, tmp_path / name, "noop", scenarios_per_env=1)).run for name in ("one", "two")]
+    text = markdown(bench_report(runs))
+    assert line(text, "noop (one)")
+    assert line(text, "noop (two)")
+    assert "4 Base" not in text
+    assert "tasks: 1 Base, 1 Miss-Func, 1 Miss-Param, 1 Long-Context, not the whole benchmark" in text
+
+
 def test_the_command_line_plays_reports_and_compares(lamps: Installation, tmp_path: Path) -> None:
     runner = CliRunner()
 

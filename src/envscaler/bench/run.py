@@ -18,6 +18,7 @@ from envscaler.bench.tasks import BenchTask
 from envscaler.bench.world import BenchWorld
 from envscaler.engine import NullProgress, Progress
 from envscaler.errors import UsageError
+from envscaler.llm.tracing import about
 from envscaler.models.settings import OFFLINE
 from envscaler.roles.role import Prompts
 from envscaler.rollout.casting import Cast
@@ -165,13 +166,14 @@ class _Run:
             sample=sample,
             agent_seed=self.settings.seed,
         )
-        episode = await play_episode(
-            world,
-            self.cast.agent(replies),
-            step_limit=self.settings.turns,
-            sampling=self.cast.sampling,
-            policy=self.settings.call_policy,
-        )
+        with about(f"{task.id} #{sample}"):
+            episode = await play_episode(
+                world,
+                self.cast.agent(replies),
+                step_limit=self.settings.turns,
+                sampling=self.cast.sampling,
+                policy=self.settings.call_policy,
+            )
         return self.keeper.ended(name, episode, replies, may_repeat=may_repeat)
 
     def _name(self, task: BenchTask, sample: int) -> str:

@@ -178,7 +178,7 @@ def _register_run(bench_app: typer.Typer) -> None:
         else:
             with reporter(quiet=output.quiet) as display:
                 report = asyncio.run(run_bench(installed, settings, options=chosen, names=names, progress=display))
-        show_report(report, output, lambda told, console: show_run(told, installed, console))
+        show_report(report, output, show_run)
         return EXIT_OK if report.scores.episodes and not report.unfinished else EXIT_NO_RESULT
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
@@ -144,12 +145,12 @@ def show_listing(listing: Listing, out: Console) -> None:
     out.print(text_of(f"They lie in {visible(str(listing.folder))}; ENVSCALER_BENCH names another folder.", "dim"))
 
 
-def show_run(report: RolloutReport, installation: Installation, out: Console) -> None:
-    """What was played, its scores, and where the episodes are."""
+def show_run(report: RolloutReport, out: Console) -> None:
+    """What was played, its scores and how far they can be believed, and where the episodes are."""
     line = f"{count(report.played, 'episode')} played now"
     out.print(line + (f", {report.resumed:,} there before" if report.resumed else ""))
     if report.scores.episodes:
-        _print_tables(bench_report([report.run]), out)
+        _print_tables(islice(pages.tables_of(bench_report([report.run])), 2), out)
     if report.unfinished:
         cut = f"{count(report.unfinished, 'episode')} cut short by the machinery, in no score"
         out.print(Text(f"{cut}; the same command plays them again", style="yellow"))
@@ -161,7 +162,7 @@ def show_run(report: RolloutReport, installation: Installation, out: Console) ->
 
 def print_report(report: BenchReport, out: Console, folder: Path | None) -> None:
     """The tables of a report."""
-    _print_tables(report, out)
+    _print_tables(pages.tables_of(report), out)
     if folder is not None:
         out.print(Text.assemble(("Written: ", "bold"), f"report.json, report.md and report.html in {folder}"))
 
@@ -188,8 +189,8 @@ def show_bench_comparison(told: BenchComparison, folders: Sequence[Path], out: C
     show_comparison(told.comparison, folders, out)
 
 
-def _print_tables(report: BenchReport, out: Console) -> None:
-    for told in pages.tables_of(report):
+def _print_tables(tables: Iterable[pages.Table], out: Console) -> None:
+    for told in tables:
         out.print(text_of(told.title, "bold"))
         table = _table(*told.head)
         for row in told.rows:

@@ -75,8 +75,13 @@ def page(report: BenchReport) -> str:
 """
 
 
-def named(card: RunCard) -> str:
-    """A run as tables name it."""
+def named(card: RunCard, cards: Sequence[RunCard] = ()) -> str:
+    """A run as tables name it: by who played, and by its folder where that does not tell it from others."""
+    name = _player(card)
+    return f"{name} ({card.run.name})" if sum(_player(one) == name for one in cards) > 1 else name
+
+
+def _player(card: RunCard) -> str:
     return card.model if card.model is not None else {"oracle": "recorded solutions"}.get(card.agent, card.agent)
 
 
@@ -94,7 +99,7 @@ def _scores(benchmark: Benchmark, cards: Sequence[RunCard], report: BenchReport)
     splits = benchmark.splits
     rows: list[tuple[str, ...]] = []
     for card in cards:
-        rows.append((named(card), *_row(benchmark, card, lambda part: share(part.official))))
+        rows.append((named(card, cards), *_row(benchmark, card, lambda part: share(part.official))))
         floors = _row(benchmark, card, lambda part: share(part.floor))
         ceilings = _row(benchmark, card, lambda part: share(part.ceiling))
         rows += [("  doing nothing", *floors), ("  recorded solutions", *ceilings)]
@@ -109,14 +114,14 @@ def _scores(benchmark: Benchmark, cards: Sequence[RunCard], report: BenchReport)
         "solutions are worth in the same tasks."
     ]
     notes += [
-        f"{named(card)}: {count(len(card.repeats), 'sample')} of each task by themselves "
+        f"{named(card, cards)}: {count(len(card.repeats), 'sample')} of each task by themselves "
         f"{', '.join(share(score) for score in card.repeats)}; standard deviation {share(card.deviation)}."
         for card in cards
         if card.repeats
     ]
-    notes += [f"{named(card)}: {card.lack}." for card in cards if card.lack]
+    notes += [f"{named(card, cards)}: {card.lack}." for card in cards if card.lack]
     notes += [
-        f"{named(card)}: {_tasks_of(benchmark, card)}, not the whole benchmark."
+        f"{named(card, cards)}: {_tasks_of(benchmark, card)}, not the whole benchmark."
         for card in cards
         if card.total.tasks < sum(benchmark.tasks.values())
     ]
@@ -153,7 +158,7 @@ def _trust(benchmark: Benchmark, cards: Sequence[RunCard]) -> Table:
         failed = ", ".join(f"{kind} {number}" for kind, number in card.recorded.items() if number)
         rows.append(
             (
-                named(card),
+                named(card, cards),
                 share(card.total.official),
                 share(card.total.clean),
                 f"{share(card.without_faulty.official)} ({len(card.faulty)} left out)",
@@ -164,10 +169,8 @@ def _trust(benchmark: Benchmark, cards: Sequence[RunCard]) -> Table:
         )
         for kind, one in card.violations.items():
             more = f", … {len(one.tasks) - _SHOWN} more" if len(one.tasks) > _SHOWN else ""
-            notes.append(
-                f"{named(card)} {VIOLATIONS.get(kind, kind)} in {count(one.episodes, 'episode')}, of which the checker "
-                f"took {one.passed}: {', '.join(one.tasks[:_SHOWN])}{more}."
-            )
+            did = f"{named(card, cards)} {VIOLATIONS.get(kind, kind)} in {count(one.episodes, 'episode')}"
+            notes.append(f"{did}, of which the checker took {one.passed}: {', '.join(one.tasks[:_SHOWN])}{more}.")
     notes.append("The checker looks at none of these violations; without them an episode that has one does not pass.")
     return Table(f"{benchmark.title}: how far it can be believed", head, tuple(rows), tuple(notes))
 
@@ -181,7 +184,7 @@ def _course(benchmark: Benchmark, cards: Sequence[RunCard]) -> Table:
         cost = "–" if not use.calls else "unknown" if use.cost_usd is None else f"${use.cost_usd:.2f}"
         rows.append(
             (
-                named(card),
+                named(card, cards),
                 f"{card.total.episodes:,}",
                 ", ".join(f"{stop} {number:,}" for stop, number in card.stops.items()),
                 f"{card.left_out:,}",
@@ -204,7 +207,9 @@ def _settings(benchmark: Benchmark, cards: Sequence[RunCard], report: BenchRepor
         for run, told in report.differences.items()
         if any(str(card.run) == run for card in cards)
     ]
-    return Table(f"{benchmark.title}: settings", ("setting", *map(named, cards)), tuple(rows), tuple(notes))
+    return Table(
+        f"{benchmark.title}: settings", ("setting", *(named(card, cards) for card in cards)), tuple(rows), tuple(notes)
+    )
 
 
 def _told(value: object) -> str:
