@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from envscaler.bench.catalogue import benchmark_named
-from envscaler.bench.install import install
 from envscaler.bench.installation import Installation, folder_of
+from envscaler.bench.installing import install
 
 PACKAGE = Path(__file__).parent / "small" / "bfcl_eval"
 TOOLS = {

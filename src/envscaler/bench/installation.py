@@ -1,6 +1,6 @@
 """`Installation`: a benchmark in a virtual environment of its own: where it lies, what it holds, how it was checked.
 
-Making one is `install`'s business.
+Making one is the business of `installing`.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ async def tasks_of(crew: Crew) -> tuple[str, int | None, tuple[BenchTask, ...]]:
     return about["version"], about["steps"], tuple(task_of(task) for task in told["tasks"])
 
 
-def installation(name: str) -> Installation:
+def open_benchmark(name: str) -> Installation:
     """The benchmark of that name.
 
     Raises:

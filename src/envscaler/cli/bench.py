@@ -45,7 +45,7 @@ def _register_install(bench_app: typer.Typer) -> None:
         import asyncio
 
         from envscaler.bench.catalogue import benchmark_named
-        from envscaler.bench.install import install
+        from envscaler.bench.installing import install
         from envscaler.cli.bench_reports import installation_summary, show_installation
         from envscaler.cli.progress import reporter
 
@@ -145,7 +145,7 @@ def _register_run(bench_app: typer.Typer) -> None:
         """Let an agent play a benchmark and record every step. Stopped at any moment, the same command resumes."""
         import asyncio
 
-        from envscaler.bench.installation import installation
+        from envscaler.bench.installation import open_benchmark
         from envscaler.bench.run import run_bench
         from envscaler.bench.settings import RUNS, cache_folder
         from envscaler.cli.asking import ask_with_cache
@@ -153,7 +153,7 @@ def _register_run(bench_app: typer.Typer) -> None:
         from envscaler.cli.progress import reporter
         from envscaler.rollout import RolloutSettings
 
-        installed = installation(name)
+        installed = open_benchmark(name)
         settings = RolloutSettings(
             agent=agent.value,
             samples=samples,

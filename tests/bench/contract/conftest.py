@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from envscaler.bench.catalogue import benchmark_named
-from envscaler.bench.install import install
 from envscaler.bench.installation import VARIABLE, Installation
+from envscaler.bench.installing import install
 from envscaler.errors import UsageError
 
 PLACE = Path(os.environ.get(VARIABLE) or Path(__file__).parents[3] / ".venvs" / "bench").resolve()
