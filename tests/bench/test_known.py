@@ -14,7 +14,8 @@ def test_what_an_installation_finds_is_added_to_what_others_reported(lamps: Inst
     assert name not in faulty_tasks("bfcl", lamps.installed)
     for change, reason in (
         ({"passes": False, "reason": "state"}, "does not pass"),
-        ({"raised": 2}, "raise"),
+        ({"raised": 2}, "fail"),
+        ({"failed": 1}, "fail"),
         ({"early": 1}, "not there yet"),
         ({"turns_differ": True}, "another number"),
     ):

@@ -41,7 +41,7 @@ def faulty_tasks(benchmark: str, installed: Installed | None) -> dict[str, Fault
     for task, found in (installed.recorded if installed is not None else {}).items():
         reasons = [
             *([f"its own solution does not pass ({found.reason})"] if not found.passes else []),
-            *(["calls of its own solution raise"] if found.raised else []),
+            *(["calls of its own solution fail"] if found.raised or found.failed else []),
             *(["its own solution calls functions that are not there yet"] if found.early else []),
             *(["its solution is recorded for another number of user messages"] if found.turns_differ else []),
         ]

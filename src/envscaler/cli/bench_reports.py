@@ -50,6 +50,8 @@ class InstallationSummary(Record):
     packages: tuple[str, ...]
     data: Folder | None = None
     parts: dict[str, PartSummary]
+    faulty: int
+    """Tasks in whose recorded solution some call raises or fails."""
 
 
 class Listed(Record):
@@ -104,6 +106,7 @@ def installation_summary(made: Installation) -> InstallationSummary:
         packages=made.benchmark.packages,
         data=made.installed.data,
         parts=parts,
+        faulty=sum(bool(one.raised or one.failed) for one in made.installed.recorded.values()),
     )
 
 
@@ -116,12 +119,11 @@ def show_installation(summary: InstallationSummary, out: Console) -> None:
         cells = (part.tasks, part.passing, part.raised, part.failed, part.noop)
         table.add_row(text_of(split, "cyan"), *(f"{number:,}" for number in cells))
     out.print(table)
-    raised = sum(part.raised for part in summary.parts.values())
-    if raised:
+    if summary.faulty:
         out.print(
             text_of(
-                f"The recorded solutions of {count(raised, 'task')} raise: these tasks were not made for this version "
-                "of the benchmark's code, whose checker would not tell.",
+                f"In the recorded solutions of {count(summary.faulty, 'task')} calls raise or fail, which the checker "
+                "does not tell: the tasks may have been made for another version of the benchmark's code.",
                 "yellow",
             )
         )
