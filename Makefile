@@ -6,7 +6,7 @@ TASKS ?= examples/tasks.jsonl
 LIBRARY ?= quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers test-adapters test-bench perf live live-replies live-test lock clean
+.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers test-adapters perf live live-replies live-test lock clean
 
 help:
 	@echo "make quickstart   make environments from 200 task texts with the embedded offline model, and show them"
@@ -82,6 +82,7 @@ test-trainers: dev
 test-adapters: dev
 	$(BIN)/python tests/adapters/environments.py $(ADAPTERS)
 
+.PHONY: test-bench
 # Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench.
 test-bench: dev
 	$(BIN)/python -m pytest -m bench -s tests/bench/contract
