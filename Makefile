@@ -18,6 +18,7 @@ help:
 	@echo "make test-confined   the tests of what runs generated code, as a user without rights and in a container"
 	@echo "make test-trainers   what the exports write, read by each trainer itself in an environment of its own"
 	@echo "make test-adapters   environments played by gem, Gymnasium and TRL, each in an environment of its own"
+	@echo "make test-bench      benchmarks by their own packages: floors, ceilings, scores item by item"
 	@echo "make perf         speed and memory, ratios side by side"
 	@echo "make live TASKS=… BASE_URL=… MODEL=…   the same chain with a real model"
 	@echo "make live-replies BASE_URL=… MODEL=…   what a real model writes in each dialect, to be judged by hand"
@@ -81,6 +82,11 @@ test-trainers: dev
 
 test-adapters: dev
 	$(BIN)/python tests/adapters/environments.py $(ADAPTERS)
+
+.PHONY: test-bench
+# Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench.
+test-bench: dev
+	$(BIN)/python -m pytest -m bench -s tests/bench/contract
 
 perf: dev
 	$(BIN)/python -m perf

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from envscaler.agents import Briefing, OracleAgent
 from envscaler.env import Homes, Library, open_library
 from envscaler.llm.chat import Completion
-from envscaler.messages import Message, ToolCall, ToolMessage, UserMessage
+from envscaler.messages import NOT_MADE, Message, ToolCall, ToolMessage, UserMessage
 from envscaler.models import ModelSettings, open_models
 from envscaler.roles.role import Prompts
 from envscaler.rollout import ScenarioWorld, play
 from envscaler.sandbox import Sandbox
-from envscaler.scenario import Scenario
+from envscaler.scenario import Scenario, SolutionCall
 from envscaler.synth import SynthSettings, run_synth
 from envscaler.trajectory import StopReason, Trajectory
 
@@ -221,3 +221,27 @@ async def test_every_variation_of_every_scenario_ends_solved(library: Library) -
     assert episodes >= 100
     assert kinds["longer"] > episodes / 2
     assert kinds["refused"] > episodes / 5
+
+
+@pytest.mark.anyio
+async def test_what_is_recorded_by_turn_is_made_at_once_and_made_again_where_it_was_not_carried_out() -> None:
+    gold = ((SolutionCall(name="a", arguments={"x": 1}), SolutionCall(name="b")), (), (SolutionCall(name="c"),))
+    player = OracleAgent().start(Briefing(mode="non-conversation", sample=0, seed=0, task="t", gold=gold))
+    conversation: list[Message] = [UserMessage(content="first")]
+
+    async def step(*faults: str | None) -> list[str]:
+        message = (await player.act(conversation, ())).message
+        conversation.append(message)
+        for call, fault in zip(message.tool_calls, faults, strict=True):
+            conversation.append(ToolMessage(content="", tool_call_id=call.id or "", name=call.name, fault=fault))
+        return [call.name for call in message.tool_calls]
+
+    assert await step(None, NOT_MADE) == ["a", "b"]
+    assert await step("raised") == ["b"]
+    assert await step() == []
+    conversation.append(UserMessage(content="second"))
+    assert await step() == []
+    conversation.append(UserMessage(content="third"))
+    assert await step(None) == ["c"]
+    conversation.append(UserMessage(content="more than is recorded"))
+    assert await step() == []

@@ -49,3 +49,22 @@ async def test_noop_ends_at_once() -> None:
     completion = await NoopAgent().start(briefing()).act(START, ENVIRONMENT.tools)
     assert not completion.message.tool_calls
     assert completion.message.content
+
+
+@pytest.mark.anyio
+async def test_random_agent_goes_on_with_each_message_where_each_is_a_task_of_its_own() -> None:
+    async def trail(task: str) -> list[list[ToolCall]]:
+        player = RandomAgent(calls=3).start(Briefing(mode="non-conversation", sample=0, seed=0, task=task))
+        turns: list[list[ToolCall]] = []
+        conversation: list[Message] = []
+        for said in ("one", "two", "three"):
+            conversation.append(UserMessage(content=said))
+            turns.append([])
+            while made := (await player.act(conversation, ENVIRONMENT.tools)).message.tool_calls:
+                turns[-1] += made
+        return turns
+
+    turns = await trail("a")
+    assert all(1 <= len(turn) <= 3 for turn in turns)
+    assert turns == await trail("a")
+    assert turns != await trail("b")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from envscaler.rollout.estimates import (
     interval,
     mean_of,
+    mean_of_parts,
     pass_all,
     pass_at,
     powers_of_two,
@@ -105,3 +107,41 @@ def covered(environments: int, repetitions: int) -> float:
 def test_the_interval_holds_the_truth_about_as_often_as_it_says(environments: int) -> None:
     # 400 repetitions have a standard error of 1.1 points.
     assert 0.915 <= covered(environments, 400) <= 0.985
+
+
+PARTS = st.dictionaries(
+    st.sampled_from("abc"),
+    st.dictionaries(
+        st.sampled_from("12345"),
+        st.dictionaries(st.sampled_from("xy"), st.sampled_from([0.0, 0.5, 1.0]), min_size=1),
+        min_size=1,
+    ),
+    min_size=1,
+)
+
+
+@given(PARTS)
+def test_parts_count_the_same_however_large_they_are(parts: dict[str, dict[str, dict[str, float]]]) -> None:
+    mean = mean_of_parts(parts, 1)
+    means = [fmean([one for inner in groups.values() for one in inner.values()]) for groups in parts.values()]
+    assert mean.value == pytest.approx(fmean(means))
+    if len({name for groups in parts.values() for name in groups}) < 2:
+        assert (mean.low, mean.high) == (None, None)
+    else:
+        assert mean.low is not None
+        assert mean.high is not None
+        assert 0 <= mean.low <= mean.value <= mean.high <= 1
+
+
+@given(PARTS)
+def test_a_single_part_is_estimated_as_environments_are(parts: dict[str, dict[str, dict[str, float]]]) -> None:
+    groups = next(iter(parts.values()))
+    if len(groups) > 1:
+        alone, plain = mean_of_parts({"a": groups}, 3), mean_of(groups, 3)
+        assert (alone.low, alone.high) == (pytest.approx(plain.low), pytest.approx(plain.high))
+        assert alone.scenarios == plain.scenarios
+
+
+def test_nothing_is_no_mean_of_parts() -> None:
+    assert mean_of_parts({}, 0).value is None
+    assert mean_of_parts({"a": {"1": {}}}, 0).value is None

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from envscaler.llm.chat import Completion
 from envscaler.messages import Message
-from envscaler.scenario import Scenario
+from envscaler.scenario import Scenario, SolutionCall
 from envscaler.skeleton import Entity, ToolSpec
 from envscaler.trajectory import Mode, Slip
 
@@ -30,6 +30,10 @@ class Briefing:
     seed: int
     scenario: Scenario | None = None
     """None in worlds that have no scenarios of ours."""
+    task: str = ""
+    """Name of what is played there, by which draws differ."""
+    gold: tuple[tuple[SolutionCall, ...], ...] | None = None
+    """The recorded solution there, for each user message; None: unknown."""
     entities: tuple[Entity, ...] = ()
     language: str = "en"
 

@@ -14,15 +14,18 @@ from typing import Literal
 from envscaler.agents.agent import AgentKind, Briefing
 from envscaler.agents.detours import Move, plain, varied
 from envscaler.agents.reports import Deed, mending, report, succeeded
-from envscaler.agents.saying import called, said
+from envscaler.agents.saying import all_called, called, said
 from envscaler.llm.chat import Completion
-from envscaler.messages import Message, ToolCall, ToolMessage
-from envscaler.scenario import Scenario
+from envscaler.messages import NOT_MADE, Message, ToolCall, ToolMessage
+from envscaler.scenario import Scenario, SolutionCall
 from envscaler.skeleton import ToolSpec
 from envscaler.state import JsonValue, digest
 
 OracleStyle = Literal["plain", "varied"]
 """`varied`: sample 0 is the recorded solution, the others are drawn ways to the same end."""
+
+
+GOLD_FINAL = "Done."
 
 
 class OracleAgent:
@@ -38,8 +41,32 @@ class OracleAgent:
     def unplayable(self, scenario: Scenario) -> str | None:
         return "no recorded solution" if scenario.solution is None else None
 
-    def start(self, briefing: Briefing) -> _OraclePlayer:
-        return _OraclePlayer(briefing, self._style)
+    def start(self, briefing: Briefing) -> _OraclePlayer | _GoldPlayer:
+        return _OraclePlayer(briefing, self._style) if briefing.gold is None else _GoldPlayer(briefing.gold)
+
+
+class _GoldPlayer:
+    """Makes all calls that are recorded for a user message at once, then says that it is done."""
+
+    def __init__(self, gold: Sequence[Sequence[SolutionCall]]) -> None:
+        self._gold = gold
+
+    async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
+        told = [index for index, message in enumerate(conversation) if message.role == "user"]
+        turn = len(told) - 1
+        seen = [message for message in conversation[told[-1] :] if isinstance(message, ToolMessage)]
+        done = sum(message.fault != NOT_MADE for message in seen)
+        calls = self._gold[turn] if turn < len(self._gold) else ()
+        if done >= len(calls):
+            return said("oracle", GOLD_FINAL)
+        # At once, because a benchmark may allow fewer steps in a turn than calls are recorded for it.
+        rest = enumerate(calls[done:], done)
+        return all_called(
+            "oracle",
+            tuple(
+                ToolCall(name=call.name, arguments=call.arguments, id=f"call_{turn}_{index}") for index, call in rest
+            ),
+        )
 
 
 class _OraclePlayer:

@@ -28,7 +28,7 @@ class RandomAgent:
     def __init__(self, calls: int = 10) -> None:
         """
         Args:
-            calls: calls at most before it ends the episode.
+            calls: calls at most before it ends the episode, or in worlds without scenarios of ours its turn.
         """
         self._calls = calls
 
@@ -45,12 +45,19 @@ class _RandomPlayer:
         self._state = scenario.initial_state if scenario is not None else {}
         self._entities = briefing.entities
         # Drawn from the scenario too, or every scenario of an environment would see the same calls.
-        pins = [scenario.digest if scenario is not None else "", briefing.seed, briefing.sample]
+        pins = [scenario.digest if scenario is not None else briefing.task, briefing.seed, briefing.sample]
         self._rng = Random(digest(pins))
-        self._wanted = self._rng.randint(1, max(1, calls))
+        self._most = max(1, calls)
+        self._wanted = self._rng.randint(1, self._most)
         self._made = 0
+        # A simulated user goes on until the task is told; elsewhere each user message is a task of its own.
+        self._every_turn = scenario is None
+        self._turns = 1
 
     async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
+        turns = sum(message.role == "user" for message in conversation)
+        if self._every_turn and turns > self._turns:
+            self._turns, self._wanted = turns, self._made + self._rng.randint(1, self._most)
         if not tools or self._made >= self._wanted:
             return said("random", RANDOM_FINAL)
         tool = self._rng.choice(list(tools))

@@ -10,8 +10,13 @@ from envscaler.trajectory import Usage
 
 def called(agent: AgentKind, call: ToolCall, text: str = "") -> Completion:
     """One tool call, with what is said beside it."""
+    return all_called(agent, (call,), text)
+
+
+def all_called(agent: AgentKind, calls: tuple[ToolCall, ...], text: str = "") -> Completion:
+    """Tool calls in one message, with what is said beside them."""
     return Completion(
-        message=AssistantMessage(content=text, tool_calls=(call,)),
+        message=AssistantMessage(content=text, tool_calls=calls),
         finish_reason="tool_calls",
         usage=Usage(),
         model=agent,

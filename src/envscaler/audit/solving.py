@@ -17,8 +17,8 @@ from envscaler.errors import UsageError
 from envscaler.evidence import Solving
 from envscaler.models.settings import OFFLINE
 from envscaler.rollout import RolloutReport, RolloutSettings, run_rollout
+from envscaler.rollout.keeping import STAGE
 from envscaler.rollout.report import told
-from envscaler.rollout.run import STAGE
 from envscaler.sandbox import Isolation
 from envscaler.scenario import Scenario
 from envscaler.store import LibraryStore

@@ -27,6 +27,9 @@ export_app = typer.Typer(
 )
 library_app = typer.Typer(name="library", help="Merge, filter, split and count libraries.", no_args_is_help=True)
 import_app = typer.Typer(name="import", help="Make a library from what others published.", no_args_is_help=True)
+bench_app = typer.Typer(
+    name="bench", help="Play public benchmarks by their own code, and report the scores.", no_args_is_help=True
+)
 run_app = typer.Typer(name="run", help="Make one run of several.", no_args_is_help=True)
 
 
@@ -49,6 +52,7 @@ def _root(
 
 # Registered here, below `app`, in the order in which a user meets them.
 from envscaler.cli import (  # noqa: E402
+    bench,
     build,
     calibrate,
     doctor,
@@ -81,5 +85,7 @@ scores.register(app)
 stats.register(app, library_app)
 library.register(library_app)
 app.add_typer(library_app, rich_help_panel="Make")
+bench.register(bench_app)
+app.add_typer(bench_app, rich_help_panel="Use")
 play.register(app)
 doctor.register(app)

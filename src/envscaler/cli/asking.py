@@ -70,16 +70,22 @@ def check_models(flags: ModelFlags) -> None:
 
 def ask_models(flags: ModelFlags, library: Path, work: Work[ReportT], *, quiet: bool) -> ReportT:
     """Run `work` with opened models; replies are cached in the library, and progress is shown meanwhile."""
+    from envscaler.store import LibraryStore
+
+    return ask_with_cache(flags, LibraryStore.open(library).cache_dir, work, quiet=quiet)
+
+
+def ask_with_cache(flags: ModelFlags, folder: Path, work: Work[ReportT], *, quiet: bool) -> ReportT:
+    """As `ask_models`, with replies cached in a folder."""
     from envscaler.cli.command import complain
     from envscaler.llm.spans import open_tracer
     from envscaler.models import open_models
     from envscaler.roles.role import Prompts
-    from envscaler.store import LibraryStore
 
     settings = settings_of(flags)
     prompts = Prompts(flags.prompts)
     tracer = open_tracer(lambda text: complain(f"warning: {text}"))
-    cache = LibraryStore.open(library).cache_dir / "replies.sqlite"
+    cache = folder / "replies.sqlite"
 
     async def main() -> ReportT:
         with reporter(quiet=quiet) as display:

@@ -57,6 +57,8 @@ def show_rollout(report: RolloutReport, out: Console) -> None:
 def _floors(report: RolloutReport) -> tuple[Floor, ...]:
     """The floors of the scenarios played. The episodes are read again only where another run may be a floor."""
     total, mode = report.scores, report.record.settings.mode
+    if report.record.library is None:
+        return ()
     library = LibraryStore.open(report.record.library)
     if next(floor_runs(library, mode=mode, own=report.run), None) is not None:
         return floors_of(results_of_run(RunStore(report.run)), library, mode=mode, own=report.run)

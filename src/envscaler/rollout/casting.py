@@ -38,8 +38,15 @@ class Cast:
         UsageError: if a model is needed and none is given.
     """
 
-    def __init__(self, settings: RolloutSettings, models: Models | None, prompts: Prompts) -> None:
+    def __init__(
+        self, settings: RolloutSettings, models: Models | None, prompts: Prompts, *, instructed: bool = True
+    ) -> None:
+        """
+        Args:
+            instructed: whether agents are given our system prompts; a world may have its own.
+        """
         self._settings = settings
+        self._instructed = instructed
         self._models = models
         self._prompts = prompts
         self.system_prompts = SystemPrompts(settings.system_prompt)
@@ -59,7 +66,7 @@ class Cast:
     def prompts(self) -> dict[str, str]:
         """Digest of each prompt file used."""
         digests = {}
-        if "agent" in self.families or self._settings.system_prompt is not None:
+        if self._instructed and ("agent" in self.families or self._settings.system_prompt is not None):
             digests[f"agent.{self._settings.mode}"] = self.system_prompts.digest(self._settings.mode)
         if "agent" in self.families and (tools := prompt_file_digest(self._dialect.name)) is not None:
             digests[f"agent.tools.{self._dialect.name}"] = tools

@@ -149,3 +149,48 @@ def flattened(values: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, 
         env_id: {name: fsum(each) / len(each) for name, each in inner.items() if each}
         for env_id, inner in values.items()
     }
+
+
+# -- means of parts --------------------------------------------------------------------------------------------
+
+
+def mean_of_parts(parts: Mapping[str, ByScenario], count: int) -> Mean:
+    """The mean of the means of parts that count the same, however large they are.
+
+    Groups are drawn anew for the interval, each with what it has in all parts: parts made of the same tasks are alike.
+
+    Args:
+        parts: part → group → scenario → value.
+        count: episodes behind the values.
+    """
+    filled = {name: groups for name, groups in parts.items() if any(groups.values())}
+    if not filled:
+        return Mean(value=None, count=count)
+    means = [
+        fsum(one for inner in groups.values() for one in inner.values()) / sum(map(len, groups.values()))
+        for groups in filled.values()
+    ]
+    value = fsum(means) / len(means)
+    ends = _interval_of_parts(filled)
+    low, high = (None, None) if ends is None else (min(ends[0], value), max(ends[1], value))
+    scenarios = sum(len(inner) for groups in filled.values() for inner in groups.values())
+    return Mean(value=value, count=count, scenarios=scenarios, low=low, high=high)
+
+
+def _interval_of_parts(parts: Mapping[str, ByScenario]) -> tuple[float, float] | None:
+    import numpy as np
+
+    names = sorted({group for groups in parts.values() for group in groups})
+    if len(names) < 2:
+        return None
+    drawn = _drawn(len(names))
+    means = []
+    for groups in parts.values():
+        own = [sorted(groups.get(name, {}).values()) for name in names]
+        sums = np.einsum("ij,j->i", drawn, np.array([fsum(one) for one in own]))
+        sizes = np.einsum("ij,j->i", drawn, np.array([float(len(one)) for one in own]))
+        # A part that none of the groups drawn has says nothing in that draw.
+        means.append(np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan))
+    tail = _widened((1 - CONFIDENCE) / 2, len(names))
+    low, high = np.quantile(np.nanmean(np.array(means), axis=0), [tail, 1 - tail])
+    return float(low), float(high)

@@ -74,7 +74,7 @@ def merge_runs(sources: Sequence[Path], out: Path, *, renumber: bool = False) ->
             result = result_of(trajectory)
             results[result.place, result.sample] = result
             merged.append(trajectory)
-        order = _order(records[0].library)
+        order = _order(records[0].library) if records[0].library is not None else {}
         merged.arrange(
             lambda head: (
                 head.env_id,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from envscaler.agents import Agent, AgentReply, Player
+from envscaler.agents.dialects import EMPTY_REPLY
 from envscaler.errors import (
     BudgetExhausted,
     EndpointUnavailable,
@@ -23,7 +24,7 @@ from envscaler.messages import Message, SystemMessage, ToolMessage, UserMessage
 from envscaler.roles.ask import use_of
 from envscaler.roles.role import AGENT_TURN
 from envscaler.rollout.slip_policy import CallPolicy
-from envscaler.rollout.world import Opening, Score, World
+from envscaler.rollout.world import Opening, Score, TurnRules, World
 from envscaler.skeleton import ModelUse
 from envscaler.trajectory import Sampling, Step, StopReason, Trajectory
 
@@ -101,9 +102,10 @@ class _Course:
 
     async def run(self) -> None:
         self.opening = await self.world.open()
-        self.conversation = [SystemMessage(content=self.opening.system_prompt), self.opening.user]
+        prompt = self.opening.system_prompt
+        self.conversation = [*([SystemMessage(content=prompt)] if prompt else []), self.opening.user]
         told: UserMessage | None = self.opening.user
-        turn = 0
+        turn, steps = 0, 0
         while len(self.steps) < self.step_limit:
             completion = await self._act(turn)
             if completion is None:
@@ -114,6 +116,9 @@ class _Course:
             if self._ended:
                 return
             if answered:
+                steps += 1
+                if steps == self.world.turn_rules.steps:
+                    return
                 continue
             if len(self.steps) >= self.step_limit and self.world.briefing.mode == "conversation":
                 return
@@ -122,7 +127,7 @@ class _Course:
                 self.stop = following
                 return
             told = following
-            turn += 1
+            turn, steps = turn + 1, 0
             self.conversation.append(following)
 
     async def _act(self, turn: int) -> Completion | None:
@@ -142,12 +147,14 @@ class _Course:
         Returns:
             Whether something in it was answered, so that it is the agent's turn again.
         """
+        if self.world.turn_rules.empty_replies:
+            completion = _silent(completion)
         message = completion.message
         reply = completion if isinstance(completion, AgentReply) else None
         self.conversation.append(message)
         observations: list[ToolMessage] = []
         slips = reply.slips if reply is not None else ()
-        end = _unusable(completion)
+        end = _unusable(completion, self.world.turn_rules)
         if end is None:
             ruling = self.policy.ruling(message, reply)
             slips = ruling.slips
@@ -191,14 +198,22 @@ class _Course:
         return None
 
 
-def _unusable(completion: Completion) -> tuple[StopReason, str] | None:
+def _silent(completion: Completion) -> Completion:
+    """The reply, with an empty one as what it is instead of a slip to be complained of."""
+    if not isinstance(completion, AgentReply) or completion.fault != EMPTY_REPLY:
+        return completion
+    message = completion.message.model_copy(update={"tool_calls": ()})
+    return completion.model_copy(update={"message": message, "slips": (), "fault": None})
+
+
+def _unusable(completion: Completion, rules: TurnRules) -> tuple[StopReason, str] | None:
     """Why nothing of a reply is carried out, and the episode ends; None when that is not so."""
     # Of a reply that was cut off, what is missing is not known.
     if completion.finish_reason == "length":
         return StopReason.TOKEN_LIMIT, "the reply was cut off at the token limit"
     if completion.finish_reason == "content_filter":
         return StopReason.INVALID_ACTION, "the endpoint's content filter withheld the reply"
-    if not completion.message.tool_calls and not completion.message.content.strip():
+    if not completion.message.tool_calls and not completion.message.content.strip() and not rules.empty_replies:
         return StopReason.INVALID_ACTION, "the reply is empty: neither text nor a tool call"
     return None
 

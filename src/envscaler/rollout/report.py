@@ -34,12 +34,26 @@ def told(skipped: Iterable[Skipped]) -> tuple[str, ...]:
     )
 
 
+class Played(Record):
+    """Which benchmark was played, and how."""
+
+    benchmark: str
+    packages: tuple[str, ...]
+    """Where its code comes from, with versions."""
+    digest: str
+    """Of its tasks."""
+    options: dict[str, str] = {}
+    """What else decides what an episode is worth."""
+
+
 class RunRecord(Record):
     """run.json."""
 
     id: str
-    library: Folder
-    """Folder of the library whose scenarios were played."""
+    library: Folder | None
+    """Folder of the library whose scenarios were played; None: a benchmark was."""
+    played: Played | None = None
+    """None: the scenarios of a library."""
     settings: RolloutSettings
     models: dict[str, str] = {}
     """Model name of each role family that takes part (agent, user)."""
@@ -70,11 +84,17 @@ class RunRecord(Record):
 
     def difference(self, other: RunRecord) -> tuple[str, Any, Any] | None:
         """What keeps the episodes of two runs from belonging to one: its name, here and there; None: nothing."""
-        ours, theirs = self._pins(), other._pins()
-        return next(((name, ours[name], theirs[name]) for name in ours if ours[name] != theirs[name]), None)
+        ours, theirs = self.pins(), other.pins()
+        names = dict.fromkeys((*ours, *theirs))
+        return next(
+            ((name, ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)), None
+        )
 
-    def _pins(self) -> dict[str, Any]:
+    def pins(self) -> dict[str, Any]:
+        """What has to be equal for two episodes to belong to one run."""
+        played = self.played
         return {
+            **({} if played is None else {"benchmark": played.model_dump()}),
             **self.settings.pins(),
             "models": self.models,
             "prompts": self.prompts,

@@ -8,7 +8,7 @@ from envscaler.agents import Briefing, SystemPrompts, UserSimulator
 from envscaler.env import AsyncToolEnv, ObservationStyle, ResetChecks, observations_of
 from envscaler.errors import ReplyError
 from envscaler.messages import Message, ToolCall, ToolMessage, UserMessage
-from envscaler.rollout.world import Identity, Opening, Score
+from envscaler.rollout.world import Identity, Opening, Score, TurnRules
 from envscaler.sandbox import Sandbox
 from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvSkeleton, ModelUse, ToolSpec
@@ -55,6 +55,7 @@ class ScenarioWorld:
         self._user = user
         self._prompts = prompts if prompts is not None else SystemPrompts()
         self._opened = False
+        self.turn_rules = TurnRules()
         self.briefing = Briefing(
             mode="non-conversation" if user is None else "conversation",
             sample=sample,

@@ -100,9 +100,17 @@ class RolloutSettings(Record):
 
 
 def run_id(
-    settings: RolloutSettings, models: dict[str, str], prompts: dict[str, str], sampling: Sampling | None = None
+    settings: RolloutSettings,
+    models: dict[str, str],
+    prompts: dict[str, str],
+    sampling: Sampling | None = None,
+    played: Record | None = None,
 ) -> str:
-    """A readable name for a run, the same whenever the same thing is asked for."""
+    """A readable name for a run, the same whenever the same thing is asked for.
+
+    Args:
+        played: the benchmark, where one is played.
+    """
     name = models.get("agent", settings.agent)
     readable = "".join(char if char.isalnum() or char in "._-" else "-" for char in name)[:60].strip("-._")
     parts: list[str] = [settings.agent, readable] if settings.agent == "model" else [settings.agent]
@@ -113,4 +121,6 @@ def run_id(
     pins = {"settings": settings.pins(), "models": models, "prompts": prompts}
     if sampling is not None and sampling != Sampling():
         pins["sampling"] = sampling.model_dump(exclude_defaults=True)
+    if played is not None:
+        pins["played"] = played.model_dump(mode="json")
     return "-".join([*parts, digest(pins)[:8]])

@@ -1,14 +1,14 @@
 """In which dialect the model of a run plays, where the settings leave it to be found out.
 
-What was found out once is kept beside the library, so that the same command goes on with the same run.
+What was found out once is kept, so that the same command goes on with the same run.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envscaler.agents.dialects import choose_dialect
-from envscaler.env import Shelf
 from envscaler.errors import UsageError
 from envscaler.rollout.report import RunRecord
 from envscaler.rollout.settings import RolloutSettings
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 FILE = "dialects.jsonl"
 
 
-async def with_dialect(library: Shelf, settings: RolloutSettings, models: Models | None) -> RolloutSettings:
+async def with_dialect(cache_dir: Path, settings: RolloutSettings, models: Models | None) -> RolloutSettings:
     """The settings with the dialect that is played in place of `auto`.
+
+    Args:
+        cache_dir: where it is kept what an endpoint can do.
 
     Raises:
         EndpointUnavailable: the endpoint did not answer.
@@ -38,7 +41,7 @@ async def with_dialect(library: Shelf, settings: RolloutSettings, models: Models
     place = models.endpoints.get("agent")
     if place is None:
         return settings.model_copy(update={"dialect": "native"})
-    journal = Journal(library.store.cache_dir / FILE)
+    journal = Journal(cache_dir / FILE)
     key = f"{place} {model.name}"
     name = journal.get(key)
     if not isinstance(name, str):

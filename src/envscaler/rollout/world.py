@@ -34,6 +34,7 @@ class Opening:
     """How an episode begins."""
 
     system_prompt: str
+    """Empty: the agent is given none."""
     user: UserMessage
 
 
@@ -44,6 +45,16 @@ class Score:
     verdict: Verdict | None
     scores: Mapping[str, float] = field(default_factory=dict)
     """Official scores of a benchmark."""
+
+
+@dataclass(frozen=True)
+class TurnRules:
+    """What ends the agent's work on one user message, beside a message without tool calls."""
+
+    steps: int | None = None
+    """Steps with tool calls at which the episode ends; None: only the step limit of the whole episode counts."""
+    empty_replies: bool = False
+    """Whether a reply with neither text nor calls ends the turn; else it ends the episode."""
 
 
 class World(Protocol):
@@ -59,6 +70,11 @@ class World(Protocol):
     @property
     def briefing(self) -> Briefing:
         """What the agent may know before it begins."""
+        ...
+
+    @property
+    def turn_rules(self) -> TurnRules:
+        """What ends a turn in it."""
         ...
 
     @property

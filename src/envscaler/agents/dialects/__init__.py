@@ -19,7 +19,7 @@ from envscaler.agents.dialects.native import NativeDialect
 from envscaler.agents.dialects.qwen35 import Qwen35Dialect
 from envscaler.agents.dialects.react import ReactDialect
 from envscaler.agents.dialects.schema import SchemaDialect
-from envscaler.agents.dialects.slips import LIKELY, SLIPS, complaint
+from envscaler.agents.dialects.slips import EMPTY_REPLY, LIKELY, SLIPS, complaint
 from envscaler.agents.dialects.text_dialect import TextDialect, prompt_file_digest
 from envscaler.errors import require_one_of
 
@@ -63,6 +63,7 @@ def text_dialect_of(name: DialectName, *, parallel: bool = True, reasoning: Kept
 
 __all__ = [
     "DIALECTS",
+    "EMPTY_REPLY",
     "LIKELY",
     "SLIPS",
     "Dialect",

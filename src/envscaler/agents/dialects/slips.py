@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 from envscaler.trajectory import Slip
 
+EMPTY_REPLY = "empty_reply"
+
 SLIPS: dict[str, str] = {
     # The meaning is certain; put right and played under `repair`.
     "unclosed_tag": "the call is not closed",
@@ -51,7 +53,7 @@ SLIPS: dict[str, str] = {
     "nameless_call": "the call does not name a tool",
     "no_action": "the reply neither makes a call nor gives a final answer",
     "unclosed_thinking": "the reasoning was never closed, and nothing follows it",
-    "empty_reply": "the reply is empty: neither text nor a tool call",
+    EMPTY_REPLY: "the reply is empty: neither text nor a tool call",
 }
 """Every kind, with what a model is told about it."""
 

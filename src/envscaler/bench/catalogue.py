@@ -1,0 +1,99 @@
+"""The benchmarks that can be installed and played: where their code comes from, and what is known of them.
+
+What of a benchmark's tasks is known to be wrong stands in `faulty.yaml`, published scores in `published.yaml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from envscaler.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark in one version."""
+
+    name: str
+    title: str
+    packages: tuple[str, ...]
+    """Pinned, and installed without what they require: most of that is for asking models, which is done here."""
+    module: str
+    """Name of the worker's module in `inside`."""
+    splits: tuple[str, ...]
+    """Its parts; the benchmark's score is the mean of theirs."""
+    column: str
+    """Its column in tables of published results."""
+    step_limit: int
+    """The agent's turns at most in an episode."""
+    tasks: Mapping[str, int]
+    """Tasks of each part, which an installation must have."""
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What else can be chosen, by name: the values allowed, the default first."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Parts as tables name them."""
+
+    def chosen(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The options in force.
+
+        Raises:
+            UsageError: for a name or a value that there is not.
+        """
+        for name, value in given.items():
+            if name not in self.options:
+                raise UsageError(f"{self.name} has no option {name}; it has {', '.join(self.options) or 'none'}")
+            if value not in self.options[name]:
+                raise UsageError(f"{name} is {value!r}; give one of {', '.join(self.options[name])}")
+        return {name: given.get(name, values[0]) for name, values in self.options.items()}
+
+
+_BFCL_SPLITS = ("base", "miss_func", "miss_param", "long_context")
+_BFCL_LABELS = {
+    "base": "Base",
+    "miss_func": "Miss-Func",
+    "miss_param": "Miss-Param",
+    "long_context": "Long-Context",
+}
+_WITHHELD = {"withheld": ("refuse", "execute")}
+"""What becomes of a call of a function that the agent has not been told of yet."""
+_BFCL_STEPS = 21 * 8
+"""As many steps as the longest task can take by the benchmark's own limit for each of its turns."""
+
+_ALL = (
+    Benchmark(
+        name="bfcl",
+        title="BFCL v3 multi-turn, the paper's data",
+        packages=("bfcl-eval==2025.7.8", "mpmath==1.3.0"),
+        module="bfcl",
+        splits=_BFCL_SPLITS,
+        column="BFCL-MT",
+        step_limit=_BFCL_STEPS,
+        tasks=dict.fromkeys(_BFCL_SPLITS, 200),
+        options=_WITHHELD,
+        labels=_BFCL_LABELS,
+    ),
+    Benchmark(
+        name="bfcl-v4",
+        title="BFCL v4 multi-turn",
+        packages=("bfcl-eval==2026.3.23", "mpmath==1.3.0", "filelock==3.20.0"),
+        module="bfcl",
+        splits=_BFCL_SPLITS,
+        column="BFCL-MT v4",
+        step_limit=_BFCL_STEPS,
+        tasks=dict.fromkeys(_BFCL_SPLITS, 200),
+        options=_WITHHELD,
+        labels=_BFCL_LABELS,
+    ),
+)
+BENCHMARKS: Mapping[str, Benchmark] = {benchmark.name: benchmark for benchmark in _ALL}
+
+
+def benchmark_named(name: str) -> Benchmark:
+    """
+    Raises:
+        UsageError: if there is none of that name.
+    """
+    if name not in BENCHMARKS:
+        raise UsageError(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
+    return BENCHMARKS[name]

@@ -1,0 +1,38 @@
+"""`BenchTask`: one task of a benchmark, as far as this side of the worker has to know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from envscaler.record import Record
+from envscaler.scenario import SolutionCall
+
+
+class BenchTask(Record):
+    """One task. What is said in it and what is right is the worker's business."""
+
+    id: str
+    split: str
+    """The part of the benchmark that it belongs to; scores are told for each."""
+    group: str
+    """What it has in common with tasks that are made of the same one; intervals draw groups anew."""
+    digest: str
+    """Pins what an episode and its score depend on."""
+    gold: tuple[tuple[SolutionCall, ...], ...] | None = None
+    """The recorded solution for each user message; None where there is none that can be played."""
+    turns: int | None = None
+    """User messages at least; None: not known before."""
+
+
+def task_of(told: Mapping[str, Any]) -> BenchTask:
+    """The task as a worker describes it."""
+    gold = told.get("gold")
+    return BenchTask(
+        id=told["id"],
+        split=told["split"],
+        group=told["group"],
+        digest=told["digest"],
+        gold=None if gold is None else tuple(tuple(SolutionCall(**call) for call in turn) for turn in gold),
+        turns=told.get("turns"),
+    )
