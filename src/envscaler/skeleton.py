@@ -46,6 +46,14 @@ class Entity(Record):
     """Attribute that repeats a record's id in its container."""
 
 
+class Forbidden(Record):
+    """What a rule forbids, where a tool names a record: that an attribute of it has a value."""
+
+    entity: str
+    attribute: str
+    value: str | bool
+
+
 class Rule(Record):
     """E_rule: one rule of the domain, told to the agent."""
 
@@ -54,6 +62,8 @@ class Rule(Record):
     """Tools that have to respect it; empty when not known."""
     predicate: str | None = None
     """A Python expression over `state` that is true in every legal state, where the rule can be read so."""
+    forbidden: Forbidden | None = None
+    """When its tools refuse a record, where the rule can be read so; `predicate` speaks of states, not of calls."""
     enforced: bool | None = None
     """Whether the program refuses what the rule forbids; None: not known."""
 

@@ -10,7 +10,7 @@ import pytest
 from envscaler.env.meaning import Known, Meaning, findings_of, meaning_of
 from envscaler.messages import ToolCall
 from envscaler.sandbox import Outcome, Sandbox, ToolFault
-from envscaler.skeleton import Attribute, Effect, Entity, Rule, ToolSpec
+from envscaler.skeleton import Attribute, Effect, Entity, Forbidden, Rule, ToolSpec
 from envscaler.state import State
 
 ROOM = Entity(
@@ -282,6 +282,33 @@ def test_slips_of_a_program_are_found_and_what_it_raises_on_purpose_is_not() -> 
     assert oracles(raised("KeyError", {"room_id": "R1"})) == ["raised"]
     assert oracles(raised("ValueError", {"room_id": "R1"})) == []
     assert oracles(raised("TypeError", {"room_id": 7})) == []
+
+
+CLOSED = Rule(
+    text="set_room_status refuses a room that is taken.",
+    tools=("set_room_status",),
+    forbidden=Forbidden(entity="Room", attribute="status", value="taken"),
+)
+
+
+@pytest.mark.parametrize(
+    ("room", "success", "expected", "settled"),
+    [
+        ("R1", True, [], True),
+        ("R2", True, ["rule_broken"], True),
+        ("R1", False, [], False),
+        ("R2", False, [], True),
+    ],
+)
+def test_what_a_rule_forbids_is_refused_and_nothing_else_is_settled(
+    room: str, success: bool, expected: list[str], settled: bool
+) -> None:
+    arguments = {"room_id": room, "status": "closed"}
+    result = {"success": success, "error" if not success else "message": "It is said why."}
+    after = changed(**{f"rooms__{room}__status": "closed"}) if success else STATE
+    meaning = meant(SET, arguments, result, after, known=Known((ROOM, BOOKING), (CLOSED,)))
+    assert oracles(meaning) == expected
+    assert meaning.settled is settled
 
 
 def test_rules_that_could_be_evaluated_and_were_not_are_left_to_a_judge() -> None:

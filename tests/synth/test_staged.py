@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -232,9 +233,31 @@ def test_the_frame_of_a_state_is_sound_and_states_differ_in_ids() -> None:
 def test_a_method_gets_the_signature_that_was_asked_for() -> None:
     body = '    """Lend."""\n    if args:\n        return 1\n    return 2\n'
     source = f"import os\n\ndef lend_thing(self, thing, *args):\n{body}"
-    assert methods.with_signature(source, tool("lend_thing")) == (
+    assert methods.framed(source, tool("lend_thing"), ENTITIES, ()) == (
         f"def lend_thing(self, thing_id: str, member_id: str) -> dict[str, Any]:\n{body}"
     )
+
+
+def test_a_method_on_one_line_keeps_its_body() -> None:
+    source = "def get_thing(self, thing_id): return {'success': True, 'data': 1}"
+    assert methods.framed(source, tool("get_thing"), ENTITIES, ()) == (
+        "def get_thing(self, thing_id: str) -> dict[str, Any]:\n    return {'success': True, 'data': 1}\n"
+    )
+
+
+def test_what_a_rule_forbids_is_refused_whatever_the_model_wrote() -> None:
+    _, rules = parts.tools(LISTED, ENTITIES, "en")
+    careless = 'def lend_thing(self, thing_id, member_id):\n    """Lend."""\n    return {"success": True}\n'
+    source = methods.framed(careless, tool("lend_thing"), ENTITIES, rules)
+    made: dict[str, Any] = {"Any": Any}
+    exec(compile(source, "method", "exec"), made)  # noqa: S102 - our own text
+    desk = SimpleNamespace(things={"thing_1": {"status": "lent"}, "thing_2": {"status": "free"}})
+    assert made["lend_thing"](desk, "thing_2", "member_1") == {"success": True}
+    assert made["lend_thing"](desk, "thing_1", "member_1") == {
+        "success": False,
+        "error": "Thing thing_1 must not have status lent.",
+    }
+    assert made["lend_thing"].__doc__ == "Lend."
 
 
 def test_an_optional_filter_may_be_left_out() -> None:

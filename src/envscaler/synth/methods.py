@@ -130,7 +130,7 @@ async def asked_method(
         return (await asking(roles.WRITE_METHOD, inputs, doubt=doubt, sample=sample, attempts=attempts)).source
     asked = staged.tool_inputs(inputs)
     reply = await asking(roles.WRITE_TOOL, asked, doubt=doubt, sample=sample, attempts=attempts)
-    return staged.with_signature(reply.source, tool)
+    return staged.framed(reply.source, tool, inputs.entities, inputs.rules)
 
 
 def method_doubt(reply: t.CodeReply, name: str) -> str | None:

@@ -114,8 +114,10 @@ def _examine_refusal(said: Said, made: Made, result: dict[str, JsonValue]) -> No
     if made.misfit or made.unknown:
         return
     read, arguments = made.read, made.arguments
-    guarded = any(made.tool.name in rule.tools for rule in made.known.rules)
-    if guarded:
+    forbidding = [made.forbids(rule) for rule in made.known.rules if made.tool.name in rule.tools]
+    if True in forbidding:
+        return
+    if None in forbidding:
         said.doubts_whether("whether a rule refuses it")
     elif read.kind == "get" and arguments:
         said.finds("refused_existing", f"refused to show {shown(next(iter(arguments.values())))}, which exists")
@@ -141,7 +143,7 @@ def _examine_success(said: Said, made: Made, standing: Standing | None) -> None:
         examine_list(said, made)
     elif read.kind == "update":
         _examine_state(said, made.known, made.before, made.after)
-        _examine_rules(said, made.known, tool, standing)
+        _examine_rules(said, made, standing)
         examine_update(said, made)
     else:
         said.doubts_whether("whether the result answers what was asked")
@@ -182,14 +184,21 @@ def _part(fault: str) -> str:
     return place[1] if len(place) > 2 else ""
 
 
-def _examine_rules(said: Said, known: Known, tool: ToolSpec, standing: Standing | None) -> None:
+def _examine_rules(said: Said, made: Made, standing: Standing | None) -> None:
+    known, tool = made.known, made.tool
     for rule in standing.broken if standing is not None else ():
         said.finds("rule_broken", f"broke the rule: {rule.text}")
     concerned = [
         rule for rule in known.rules if (tool.name in rule.tools or not rule.tools) and rule.enforced is not False
     ]
     held = standing.held if standing is not None else ()
-    unread = [rule for rule in concerned if not is_evaluated(rule) or rule not in held]
+    unread = []
+    for rule in concerned:
+        forbids = made.forbids(rule)
+        if forbids:
+            said.finds("rule_broken", f"did what a rule forbids: {rule.text}")
+        elif forbids is None and (not is_evaluated(rule) or rule not in held):
+            unread.append(rule)
     if standing is None and any(is_evaluated(rule) for rule in known.rules):
         said.doubts_whether("whether the rules hold after it")
     elif unread:

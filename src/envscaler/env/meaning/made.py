@@ -13,7 +13,7 @@ from envscaler.env.meaning.reading import Known, Reading, ids_named, misfit, rea
 from envscaler.messages import ToolCall
 from envscaler.probe.pool import Pool
 from envscaler.sandbox import Outcome
-from envscaler.skeleton import ToolSpec
+from envscaler.skeleton import Rule, ToolSpec
 from envscaler.state import JsonValue, State
 
 
@@ -62,6 +62,16 @@ class Made:
             if isinstance(self.before.get(container), dict)
         }
         return {container: keys for container, keys in missing.items() if keys}
+
+    def forbids(self, rule: Rule) -> bool | None:
+        """Whether a rule forbids the call; None: it cannot be read so, or the call names no record that it is about."""
+        forbidden = rule.forbidden
+        entity = self.known.entity(forbidden.entity) if forbidden is not None else None
+        if forbidden is None or entity is None or entity.container is None or not self.named.get(entity.container):
+            return None
+        records = self.before.get(entity.container, {})
+        named = [records[key] for key in self.named[entity.container] if key in records]
+        return any(record.get(forbidden.attribute) == forbidden.value for record in named)
 
     @cached_property
     def misfit(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from envscaler.roles import staged as s
 from envscaler.roles import types as t
-from envscaler.skeleton import Attribute, Entity, ToolSpec
+from envscaler.skeleton import Attribute, Entity, Forbidden, Rule, ToolSpec
 from envscaler.synth.staged import parts
 
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
@@ -22,14 +22,34 @@ def tool_inputs(known: t.WriteMethodInputs) -> s.WriteToolInputs:
     return s.WriteToolInputs(**dict(known), signature=signature(known.tool), steps=steps(known.tool, known.entities))
 
 
-def with_signature(source: str, tool: ToolSpec) -> str:
-    """The method with the signature that was asked for, whatever its writer made of it."""
+def framed(source: str, tool: ToolSpec, entities: Sequence[Entity], rules: Sequence[Rule]) -> str:
+    """The method with the signature that was asked for, and with what it has to refuse, whatever its writer made of it.
+
+    Args:
+        rules: those that it is to enforce; only those of which it can be read what they forbid are put in.
+    """
     lines = source.split("\n")
     node = next(
         one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.FunctionDef) and one.name == tool.name
     )
-    body = textwrap.dedent("\n".join(lines[node.body[0].lineno - 1 : node.end_lineno]))
-    return f"{signature(tool)}\n{textwrap.indent(body, '    ')}\n"
+    told = 1 if ast.get_docstring(node) is not None and len(node.body) > 1 else 0
+    docstring = "\n".join(lines[node.body[0].lineno - 1 : node.body[0].end_lineno]) if told else ""
+    body = "\n".join(lines[node.body[told].lineno - 1 : node.end_lineno])
+    if node.body[told].lineno == node.lineno:
+        body = "\n".join(map(ast.unparse, node.body))  # all of it stands behind the signature
+    guards = [_guard(rule.forbidden, entities) for rule in rules if tool.name in rule.tools and rule.forbidden]
+    written = [part for part in (docstring, *guards, body) if part]
+    return "\n".join([signature(tool), *(textwrap.indent(textwrap.dedent(part), "    ") for part in written)]) + "\n"
+
+
+def _guard(forbidden: Forbidden, entities: Sequence[Entity]) -> str:
+    entity = next(one for one in entities if one.name == forbidden.entity)
+    records, key = f"self.{entity.container}", str(entity.key)
+    said = f"{entity.name} {{{key}}} must not have {forbidden.attribute} {str(forbidden.value).lower()}."
+    return (
+        f'if {key} in {records} and {records}[{key}]["{forbidden.attribute}"] == {forbidden.value!r}:\n'
+        f'    return {{"success": False, "error": f"{said}"}}'
+    )
 
 
 def signature(tool: ToolSpec) -> str:

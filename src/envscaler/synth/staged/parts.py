@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from envscaler.record import JsonSchema
 from envscaler.roles import staged as s
-from envscaler.skeleton import Attribute, Effect, Entity, Rule, ToolSpec
+from envscaler.skeleton import Attribute, Effect, Entity, Forbidden, Rule, ToolSpec
 
 SYSTEM = "SystemRecord"
 """The entity of what exists once: the clock and the counters, which code makes."""
@@ -144,13 +144,11 @@ _MAKING = {"create", "add", "register"}
 _CHANGING = {"update", "change", "edit", "set"}
 _DELETING = {"delete", "remove"}
 _MISLEADING: dict[s.ToolKind, set[str]] = {
-    "list": _MAKING | _CHANGING | _DELETING,
-    "get": _MAKING | _CHANGING | _DELETING,
     "create": _LOOKING | _DELETING | {"update", "change", "edit"},
     "change": _LOOKING | _MAKING | _DELETING,
     "delete": _LOOKING | _MAKING | _CHANGING,
 }
-"""By kind, verbs that say that a tool does something else."""
+"""By kind of update, verbs that say that a tool does something else."""
 
 
 def tools(
@@ -175,13 +173,24 @@ def tools(
         if doing in does or (kind == "change" and not fields):
             continue
         name, description = snake(listed.name), listed.description
-        if not _is_name(name) or name in taken or name in made or name.split("_")[0] in _MISLEADING[kind]:
+        if not _is_name(name) or name in taken or name in made or not _says(name, kind, entity):
             name = description = _plain_name(kind, entity, fields)
         if name not in taken and name not in made:
             does.add(doing)
             made[name] = _tool(name, kind, description, entity, fields)
             rules += _rules(name, kind, listed.refused_when, entity, language)
     return tuple(made.values()), tuple(rules)
+
+
+def _says(name: str, kind: s.ToolKind, entity: Entity) -> bool:
+    """Whether a name says what a tool does; that of a query says which records it shows, and whether one or many."""
+    verb, _, rest = name.partition("_")
+    noun = snake(entity.name)
+    if kind == "get":
+        return verb in _LOOKING and rest in (noun, f"{noun}_details", f"{noun}_by_id")
+    if kind == "list":
+        return verb in _LOOKING and (rest == plural(noun) or rest.startswith(f"{plural(noun)}_by_"))
+    return verb not in _MISLEADING[kind]
 
 
 def _is_name(name: str) -> bool:
@@ -268,4 +277,5 @@ def _rules(tool: str, kind: s.ToolKind, refused: s.Refused | None, entity: Entit
         return ()
     text = _RULES.get(language, _RULES["en"])
     said = text.format(tool=tool, entity=entity.name, field=attribute.name, value=str(refused.value).lower())
-    return (Rule(text=said, tools=(tool,)),)
+    forbidden = Forbidden(entity=entity.name, attribute=attribute.name, value=refused.value)
+    return (Rule(text=said, tools=(tool,), forbidden=forbidden),)
