@@ -10,17 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager
 from zlib import crc32
 
+from perf import serving
+
 _TOOL = b'"role":"tool"'
-_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-_BACKLOG = 4096
 _VISITOR = re.compile(rb"visitor (\d+)")
 _FEWEST, _MOST = 3, 13
 
@@ -36,31 +33,18 @@ async def serve(latency_s: float) -> None:
     begun: list[float] = []
     sent: list[float] = []
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                if head.startswith(b"get"):
-                    body = json.dumps({"begun": begun, "sent": sent}).encode()
-                    writer.write(_HEAD % len(body) + body)
-                    continue
-                size = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
-                asked = await reader.readexactly(size)
-                told = _VISITOR.search(asked)
-                calls = replies_of(int(told.group(1)) if told else 0) - 1
-                seen = asked.replace(b": ", b":").count(_TOOL)
-                if not seen:
-                    begun.append(time.monotonic())
-                body = _reply(seen, calls)
-                await asyncio.sleep(latency_s)
-                sent.append(time.monotonic())
-                writer.write(_HEAD % len(body) + body)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
+    async def reply(asked: bytes) -> tuple[int, bytes]:
+        told = _VISITOR.search(asked)
+        calls = replies_of(int(told.group(1)) if told else 0) - 1
+        seen = asked.replace(b": ", b":").count(_TOOL)
+        if not seen:
+            begun.append(time.monotonic())
+        body = _reply(seen, calls)
+        await asyncio.sleep(latency_s)
+        sent.append(time.monotonic())
+        return 200, body
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=_BACKLOG)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+    await serving.serve(reply, lambda: {"begun": begun, "sent": sent})
 
 
 def _reply(seen: int, calls: int) -> bytes:
@@ -82,16 +66,9 @@ def _reply(seen: int, calls: int) -> bytes:
     return json.dumps({"object": "chat.completion", "model": "scripted", "choices": [choice], "usage": usage}).encode()
 
 
-@contextmanager
-def running(latency_s: float) -> Iterator[str]:
+def running(latency_s: float) -> AbstractContextManager[str]:
     """The base URL of a server in a process of its own."""
-    command = [sys.executable, "-m", "perf.latency_server", str(latency_s)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1]) as process:
-        try:
-            assert process.stdout is not None
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        finally:
-            process.kill()
+    return serving.running("perf.latency_server", latency_s)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -27,10 +26,9 @@ from envscaler.models import ModelSettings, open_models
 from envscaler.offline import OfflineModel
 from envscaler.roles.role import Prompts
 from envscaler.synth import SynthSettings, run_synth
+from perf import serving
 
 MODEL = "recorded"
-_BACKLOG = 4096
-_HEAD = b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 
 
 def question_key(messages: Iterable[Mapping[str, Any]]) -> str:
@@ -161,23 +159,7 @@ async def serve(path: Path, latency_s: float, most: int | None) -> None:
         calls.append((known[0], came, time.monotonic()))
         return 200, _completion(known[1], len(asked))
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                if head.startswith(b"get"):
-                    told = {"calls": calls, "refused": refused, "unknown": unknown}
-                    status, content = 200, json.dumps(told).encode()
-                else:
-                    size = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
-                    status, content = await reply(await reader.readexactly(size))
-                writer.write(_HEAD % (status, b"OK" if status == 200 else b"Refused", len(content)) + content)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=_BACKLOG)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+    await serving.serve(reply, lambda: {"calls": calls, "refused": refused, "unknown": unknown})
 
 
 def _completion(text: str, asked_bytes: int) -> bytes:
@@ -187,17 +169,9 @@ def _completion(text: str, asked_bytes: int) -> bytes:
     return json.dumps({"object": "chat.completion", "model": MODEL, "choices": [choice], "usage": usage}).encode()
 
 
-@contextmanager
-def running(path: Path, latency_s: float, most: int | None = None) -> Iterator[str]:
+def running(path: Path, latency_s: float, most: int | None = None) -> AbstractContextManager[str]:
     """The base URL of a server in a process of its own."""
-    more = [] if most is None else [str(most)]
-    command = [sys.executable, "-m", "perf.recorded", str(path), str(latency_s), *more]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1]) as process:
-        try:
-            assert process.stdout is not None
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        finally:
-            process.kill()
+    return serving.running("perf.recorded", path, latency_s, *([] if most is None else [most]))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Walkthrough:
         return str(self._built["task"])
 
     @property
-    def test_state(self) -> State:
+    def first_state(self) -> State:
         """The state before the first test call; the one stored beside the program is that after the last."""
         state: State = self.cases[0]["state_before_call"]
         return state
@@ -136,7 +136,7 @@ class Walkthrough:
     # -- scenarios --
 
     def _write_state(self, inputs: t.WriteStateInputs) -> Record:
-        state = self.test_state if inputs.purpose == "assessment" else self._scenarios[inputs.index]["init_config"]
+        state = self.first_state if inputs.purpose == "assessment" else self._scenarios[inputs.index]["init_config"]
         return t.WriteStateReply(state=state)
 
     def _write_task(self, inputs: t.WriteTaskInputs) -> Record:

@@ -6,7 +6,7 @@ What of a benchmark's tasks is known to be wrong stands in `faulty.yaml`, publis
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from envscaler.errors import UsageError
 
@@ -60,30 +60,26 @@ _WITHHELD = {"withheld": ("refuse", "execute")}
 _BFCL_STEPS = 21 * 8
 """As many steps as the longest task can take by the benchmark's own limit for each of its turns."""
 
+_BFCL = Benchmark(
+    name="bfcl",
+    title="BFCL v3 multi-turn, the paper's data",
+    packages=("bfcl-eval==2025.7.8", "mpmath==1.3.0"),
+    module="bfcl",
+    splits=_BFCL_SPLITS,
+    column="BFCL-MT",
+    step_limit=_BFCL_STEPS,
+    tasks=dict.fromkeys(_BFCL_SPLITS, 200),
+    options=_WITHHELD,
+    labels=_BFCL_LABELS,
+)
 _ALL = (
-    Benchmark(
-        name="bfcl",
-        title="BFCL v3 multi-turn, the paper's data",
-        packages=("bfcl-eval==2025.7.8", "mpmath==1.3.0"),
-        module="bfcl",
-        splits=_BFCL_SPLITS,
-        column="BFCL-MT",
-        step_limit=_BFCL_STEPS,
-        tasks=dict.fromkeys(_BFCL_SPLITS, 200),
-        options=_WITHHELD,
-        labels=_BFCL_LABELS,
-    ),
-    Benchmark(
+    _BFCL,
+    replace(
+        _BFCL,
         name="bfcl-v4",
         title="BFCL v4 multi-turn",
         packages=("bfcl-eval==2026.3.23", "mpmath==1.3.0", "filelock==3.20.0"),
-        module="bfcl",
-        splits=_BFCL_SPLITS,
         column="BFCL-MT v4",
-        step_limit=_BFCL_STEPS,
-        tasks=dict.fromkeys(_BFCL_SPLITS, 200),
-        options=_WITHHELD,
-        labels=_BFCL_LABELS,
     ),
 )
 BENCHMARKS: Mapping[str, Benchmark] = {benchmark.name: benchmark for benchmark in _ALL}

@@ -9,7 +9,7 @@ import typer
 
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
 from envscaler.cli.model_flags import ModelFlags
-from envscaler.cli.run import AgentName, DialectOption, OnSlipName, ReasoningName
+from envscaler.cli.play_flags import PlayFlags
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,14 +73,7 @@ def _register_run(bench_app: typer.Typer) -> None:
     @command(bench_app, "run", panel="Benchmarks")
     def run_benchmark(
         name: Annotated[str, _NAME],
-        agent: Annotated[
-            AgentName,
-            typer.Option(
-                "--agent",
-                "-a",
-                help="A model, the recorded solutions (oracle), valid calls at random, or doing nothing (noop).",
-            ),
-        ] = AgentName.MODEL,
+        play: PlayFlags = PlayFlags(),  # noqa: B008 - a frozen value
         samples: Annotated[int, typer.Option("--samples", min=1, help="Episodes of each task.")] = 1,
         split: Annotated[
             list[str] | None, typer.Option("--split", metavar="PART", help="Only this part; may be repeated.")
@@ -116,29 +109,6 @@ def _register_run(bench_app: typer.Typer) -> None:
             int | None,
             typer.Option("--step-limit", min=1, help="Turns of the agent at most; else what the benchmark allows."),
         ] = None,
-        seed: Annotated[int, typer.Option("--seed", help="Seed of agents that draw.")] = 0,
-        dialect: Annotated[
-            DialectOption,
-            typer.Option("--dialect", help="How the model's calls are written; auto asks the endpoint what it can."),
-        ] = DialectOption.AUTO,
-        on_slip: Annotated[
-            OnSlipName,
-            typer.Option(
-                "--on-slip",
-                help="Replies whose form is wrong: put right what is certain, answer with an error, or stop.",
-            ),
-        ] = OnSlipName.REPAIR,
-        parallel_calls: Annotated[
-            bool,
-            typer.Option("--parallel-calls/--single-calls", help="Carry out all calls of a reply, or the first only."),
-        ] = True,
-        reasoning: Annotated[
-            ReasoningName | None,
-            typer.Option(
-                "--reasoning",
-                help="Reasoning that the model is shown again: none, since the last user message, or all.",
-            ),
-        ] = None,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
@@ -155,17 +125,12 @@ def _register_run(bench_app: typer.Typer) -> None:
 
         installed = open_benchmark(name)
         settings = RolloutSettings(
-            agent=agent.value,
+            **play.settings(),
             samples=samples,
             step_limit=step_limit,
-            seed=seed,
             env_ids=tuple(split) if split else None,
             scenarios_per_env=limit,
             out=out,
-            dialect=dialect.value,
-            on_slip=on_slip.value,
-            parallel_calls=parallel_calls,
-            reasoning=reasoning.value if reasoning is not None else None,
             concurrency=concurrency,
         )
         chosen, names = _options(option or []), tuple(task or ())

@@ -11,50 +11,13 @@ import typer
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
 from envscaler.cli.isolation import IsolationName, IsolationOption
 from envscaler.cli.model_flags import ModelFlags
+from envscaler.cli.play_flags import PlayFlags
 
 if TYPE_CHECKING:
     from envscaler.cli.progress import Reporter
     from envscaler.models import Models
     from envscaler.roles.role import Prompts
     from envscaler.rollout import RolloutReport
-
-
-class AgentName(StrEnum):
-    """Who plays."""
-
-    MODEL = "model"
-    ORACLE = "oracle"
-    RANDOM = "random"
-    NOOP = "noop"
-
-
-class DialectOption(StrEnum):
-    """How the model's calls are written."""
-
-    AUTO = "auto"
-    NATIVE = "native"
-    HERMES = "hermes"
-    QWEN35 = "qwen3.5"
-    LLAMA = "llama"
-    MISTRAL = "mistral"
-    REACT = "react"
-    SCHEMA = "schema"
-
-
-class OnSlipName(StrEnum):
-    """What is made of the model's replies whose form is wrong."""
-
-    REPAIR = "repair"
-    ERROR = "error"
-    STOP = "stop"
-
-
-class ReasoningName(StrEnum):
-    """Which reasoning the model is shown again."""
-
-    NONE = "none"
-    TURN = "turn"
-    ALL = "all"
 
 
 class OracleName(StrEnum):
@@ -94,14 +57,7 @@ def register(app: typer.Typer) -> None:
     @command(app, "rollout", panel="Use")
     def rollout(
         library: Annotated[str, typer.Argument(metavar="LIBRARY[/ENV]", help="Whose scenarios are played.")],
-        agent: Annotated[
-            AgentName,
-            typer.Option(
-                "--agent",
-                "-a",
-                help="A model, the recorded solutions (oracle), valid calls at random, or doing nothing (noop).",
-            ),
-        ] = AgentName.MODEL,
+        play: PlayFlags = PlayFlags(),  # noqa: B008 - a frozen value
         samples: Annotated[int, typer.Option("--samples", min=1, help="Episodes of each scenario.")] = 1,
         concurrency: Annotated[
             int | None,
@@ -125,33 +81,10 @@ def register(app: typer.Typer) -> None:
         per_env: Annotated[
             int | None, typer.Option("--per-env", min=1, metavar="K", help="Only K scenarios of each environment.")
         ] = None,
-        seed: Annotated[int, typer.Option("--seed", help="Seed of agents that draw.")] = 0,
         coerce: Annotated[
             bool,
             typer.Option("--coerce", help='Take arguments in other types where nothing is lost: "3" for an integer.'),
         ] = False,
-        dialect: Annotated[
-            DialectOption,
-            typer.Option("--dialect", help="How the model's calls are written; auto asks the endpoint what it can."),
-        ] = DialectOption.AUTO,
-        on_slip: Annotated[
-            OnSlipName,
-            typer.Option(
-                "--on-slip",
-                help="Replies whose form is wrong: put right what is certain, answer with an error, or stop.",
-            ),
-        ] = OnSlipName.REPAIR,
-        parallel_calls: Annotated[
-            bool,
-            typer.Option("--parallel-calls/--single-calls", help="Carry out all calls of a reply, or the first only."),
-        ] = True,
-        reasoning: Annotated[
-            ReasoningName | None,
-            typer.Option(
-                "--reasoning",
-                help="Reasoning that the model is shown again: none, since the last user message, or all.",
-            ),
-        ] = None,
         oracle: Annotated[
             OracleName,
             typer.Option(
@@ -193,19 +126,14 @@ def register(app: typer.Typer) -> None:
         folder = place.library
         assert folder is not None
         settings = RolloutSettings(
-            agent=agent.value,
+            **play.settings(),
             samples=samples,
             mode=mode.value,
             step_limit=step_limit,
-            seed=seed,
             env_ids=(place.env_id,) if place.env_id is not None else None,
             scenarios_per_env=per_env,
             out=out,
             coerce=coerce,
-            dialect=dialect.value,
-            on_slip=on_slip.value,
-            parallel_calls=parallel_calls,
-            reasoning=reasoning.value if reasoning is not None else None,
             oracle=oracle.value,
             user_slips=user_slips.value,
             system_prompt=system_prompt,

@@ -9,6 +9,7 @@ decimal point, since the value reaches a Python method.
 from __future__ import annotations
 
 import difflib
+import math
 import operator
 import re
 import warnings
@@ -441,6 +442,8 @@ def _cut(text: str, length: int) -> str:
 
 
 def _text(value: JsonValue) -> bytes:
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value).encode()  # JSON would have null for it
     try:
         return encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):

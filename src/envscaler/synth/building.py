@@ -17,13 +17,12 @@ from envscaler.store import LibraryStore
 from envscaler.synth.asking import Asking, merged
 from envscaler.synth.benches import Bench
 from envscaler.synth.choosing import Candidate, Chosen
-from envscaler.synth.design import Design, design
+from envscaler.synth.design import Design
 from envscaler.synth.report import Testing
 from envscaler.synth.resume import Keys, SynthJournal, Unit, scaffold_of
-from envscaler.synth.scaffold import Scaffolder
+from envscaler.synth.scaffold import Scaffolder, planned
 from envscaler.synth.scenarios import scenario_id
 from envscaler.synth.settings import BUILDING, STAGES, Stage, SynthSettings
-from envscaler.synth.staged.design import staged_design
 from envscaler.synth.structures import Structures
 from envscaler.synth.work import Made, Work, proved, rejection
 
@@ -176,9 +175,8 @@ class Builder:
             return Built(unit, resumed=True, design=known)
         scaffold = await self._scaffolder.scaffold()
         asking = Asking(self._models, self._prompts, self._settings.attempts, scaffold)
-        plan = staged_design if scaffold == "staged" else design
         try:
-            made = await plan(candidate.description, candidate.seed_tasks, candidate.language, asking)
+            made = await planned(candidate.description, candidate.seed_tasks, candidate.language, asking)
         except ReplyError as fault:
             return Built(
                 Unit(

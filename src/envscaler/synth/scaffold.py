@@ -15,9 +15,10 @@ from envscaler.models.settings import OFFLINE
 from envscaler.roles import role as roles
 from envscaler.skeleton import EnvDescription
 from envscaler.synth.asking import Asking
-from envscaler.synth.design import design
+from envscaler.synth.design import Design, design
 from envscaler.synth.resume import Keys, Scaffolding, SynthJournal
 from envscaler.synth.settings import Scaffold, SynthSettings
+from envscaler.synth.staged.design import staged_design
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -36,6 +37,16 @@ _SAMPLE = EnvDescription(
     "parcel at a time, and a broken one none.",
 )
 """What a model is tried with: always the same, so that one odd task says nothing about it."""
+
+
+async def planned(description: EnvDescription, seed_tasks: tuple[str, ...], language: str, asking: Asking) -> Design:
+    """The plan of an environment, asked for as the scaffold asks.
+
+    Raises:
+        ReplyError: if a plan stays unusable.
+    """
+    plan = staged_design if asking.scaffold == "staged" else design
+    return await plan(description, seed_tasks, language, asking)
 
 
 class Scaffolder:

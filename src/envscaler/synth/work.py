@@ -22,18 +22,17 @@ from envscaler.scenario import Scenario
 from envscaler.skeleton import EnvDescription, EnvSkeleton, ModelUse, Origin
 from envscaler.synth.asking import Asking, merged
 from envscaler.synth.assess import Terms
-from envscaler.synth.design import design
 from envscaler.synth.finishing import Proved, shortfalls
 from envscaler.synth.programming import program
 from envscaler.synth.repair import assess_and_repair
 from envscaler.synth.replies import added_up, mended_in_all
 from envscaler.synth.report import Testing
 from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit, scaffold_of
+from envscaler.synth.scaffold import planned
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.settings import Scaffold, Stage, SynthSettings
 from envscaler.synth.solving import SolverRuns
-from envscaler.synth.staged.design import staged_design
 from envscaler.synth.structures import signature_of
 
 if TYPE_CHECKING:
@@ -175,8 +174,7 @@ class _Making:
 
     async def _programmed(self) -> EnvSkeleton:
         work = self._work
-        plan = staged_design if work.scaffold == "staged" else design
-        made = await plan(work.description, work.seed_tasks, work.language, self._asking)
+        made = await planned(work.description, work.seed_tasks, work.language, self._asking)
         self._done_with("design")
         self.stage = "program"
         programmed = await program(

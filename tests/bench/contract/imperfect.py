@@ -15,8 +15,8 @@ FAULTS = ("drop", "swap", "repeat", "argument", "made up", "silent", "move", "no
 Turns = list[list[SolutionCall]]
 
 
-class ImperfectAgent:
-    """Plays what is recorded, but for one mistake that is drawn by task and sample."""
+class _Scripted:
+    """What is no kind of player that others know."""
 
     kind: AgentKind = "random"
     model: str | None = None
@@ -24,6 +24,10 @@ class ImperfectAgent:
 
     def unplayable(self, scenario: Scenario) -> str | None:
         return None
+
+
+class ImperfectAgent(_Scripted):
+    """Plays what is recorded, but for one mistake that is drawn by task and sample."""
 
     def start(self, briefing: Briefing) -> Player:
         assert briefing.gold is not None
@@ -33,18 +37,11 @@ class ImperfectAgent:
         return _playing(briefing, turns)
 
 
-class CheatingAgent:
+class CheatingAgent(_Scripted):
     """Does what it should not be able to do yet, and makes a senseless call when it should do it.
 
     The checker takes that: it wants some call in each turn, and the right state at its end.
     """
-
-    kind: AgentKind = "random"
-    model: str | None = None
-    dialect: str | None = None
-
-    def unplayable(self, scenario: Scenario) -> str | None:
-        return None
 
     def start(self, briefing: Briefing) -> Player:
         assert briefing.gold is not None
