@@ -44,6 +44,14 @@ def test_a_sound_plan_is_accepted() -> None:
         (plan(entity(attributes=[attribute("id", type="list of str")])), "is no Python annotation"),
         (plan(entity(), entity("Other", container="things")), "the state key 'things' is used twice"),
         (plan(entity(attributes=[])), "Thing has no attributes"),
+        (plan(entity(container=None, key=None)), "no entity has a container"),
+        (
+            plan(
+                entity(attributes=[attribute("id"), attribute("desk", references="Desk")]),
+                {"name": "Desk", "attributes": [attribute("now")]},
+            ),
+            "Thing: desk references Desk, which has no container",
+        ),
         (plan(entity(), rules=({"text": "r", "predicate": "if so"},)), "is no Python expression"),
     ],
 )

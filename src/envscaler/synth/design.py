@@ -71,6 +71,9 @@ def state_doubt(reply: t.PlanStateReply) -> str | None:
     """What is wrong with a plan of the state, or None."""
     faults: list[str] = []
     names = [entity.name for entity in reply.entities]
+    lasting = {entity.name for entity in reply.entities if entity.container is not None}
+    if not lasting:
+        faults.append("no entity has a container; each kind of thing of which there are many needs one")
     faults += [f"two entities are named {name}" for name in _twice(names)]
     keys: list[str] = []
     for entity in reply.entities:
@@ -91,6 +94,8 @@ def state_doubt(reply: t.PlanStateReply) -> str | None:
         for attribute in entity.attributes:
             if attribute.references is not None and attribute.references not in names:
                 faults.append(f"{where}: {attribute.name} references {attribute.references!r}, which is no entity")
+            elif attribute.references is not None and lasting and attribute.references not in lasting:
+                faults.append(f"{where}: {attribute.name} references {attribute.references}, which has no container")
             if not _is_expression(attribute.type):
                 faults.append(f"{where}: {attribute.type!r} of {attribute.name} is no Python annotation")
     faults += [f"the state key {key!r} is used twice" for key in _twice(keys)]
