@@ -115,7 +115,7 @@ def boundary(*, debug: bool) -> Iterator[None]:
     """Turn what a command raises into one sentence on standard error and an exit code."""
     _prepare_streams()
     # A run under a supervisor ends by SIGTERM: it has to leave as tidily as one ended by hand.
-    previous = signal.signal(signal.SIGTERM, _interrupt)
+    previous = {signal.SIGTERM: signal.signal(signal.SIGTERM, _interrupt)}
     try:
         yield
         sys.stdout.flush()
@@ -123,6 +123,10 @@ def boundary(*, debug: bool) -> Iterator[None]:
         _silence_stdout()
         raise typer.Exit(EXIT_OK) from None
     except KeyboardInterrupt:
+        # Asked to end once more it has nothing left to do, and would die by that signal while Python shuts down.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        previous.clear()
         complain("interrupted; what was finished is kept, and the same command resumes")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except EnvScalerError as error:
@@ -145,7 +149,8 @@ def boundary(*, debug: bool) -> Iterator[None]:
         _unexpected(error, debug=debug)
         raise typer.Exit(EXIT_NO_RESULT) from None
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _unexpected(error: Exception, *, debug: bool) -> None:
