@@ -214,6 +214,10 @@ class JudgeCallInputs(Record):
     before: State
     after: State
     changes: tuple[Change, ...]
+    shown: State
+    """The part of `before` that the call has to do with."""
+    left_out: dict[str, int] = {}
+    """Entries that are not in it, by state key."""
     language: str = "en"
 
 
