@@ -86,7 +86,7 @@ test-adapters: dev
 .PHONY: test-bench
 # Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench.
 test-bench: dev
-	$(BIN)/python -m pytest -m bench -s tests/bench/contract
+	$(BIN)/python -m pytest -m "" -s tests/bench/contract
 
 perf: dev
 	$(BIN)/python -m perf
