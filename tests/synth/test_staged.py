@@ -17,7 +17,7 @@ from synth.staged_lending import KINDS, METHODS, TOOLS, StagedLendingModel
 
 from envscaler.errors import UsageError
 from envscaler.models import Models, ModelSettings, open_models
-from envscaler.program import state_faults
+from envscaler.program import state_faults, tool_schemas
 from envscaler.program.arguments import SchemaChecker
 from envscaler.roles import staged as s
 from envscaler.roles import types as t
@@ -26,6 +26,7 @@ from envscaler.skeleton import Entity, EnvDescription
 from envscaler.store import LibraryStore
 from envscaler.synth import SynthReport, run_synth
 from envscaler.synth.design import state_doubt, tools_doubt
+from envscaler.synth.programming import interface
 from envscaler.synth.staged import methods, parts, records, schemas
 
 Opened = Callable[[LendingModel], Models]
@@ -264,6 +265,17 @@ def test_an_optional_filter_may_be_left_out() -> None:
     assert methods.signature(tool("find_things")) == (
         "def find_things(self, status: str | None = None) -> dict[str, Any]:"
     )
+
+
+def test_a_tool_read_from_its_method_is_asked_for_again_as_it_was_planned() -> None:
+    # So it is when a method is repaired.
+    written = "\n".join(f"    {methods.signature(one)}\n        ..." for one in DESIGNED)
+    source = f"from typing import Any\nclass Desk:\n    def __init__(self): ...\n{written}\n"
+    derived = tool_schemas(source, "Desk")
+    for one in DESIGNED:
+        read = one.model_copy(update={"parameters": interface(one.parameters, derived[one.name])})
+        assert methods.signature(read) == methods.signature(one)
+        assert methods.steps(read, ENTITIES) == methods.steps(one, ENTITIES)
 
 
 # -- a run --

@@ -7,6 +7,7 @@ cancellation pass through and leave nothing recorded.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,10 +80,8 @@ class Builder:
 
     async def build(self, chosen: Chosen) -> Built:
         """Build one environment as far as the settings say."""
-        candidate, env_id = chosen.candidate, chosen.decision.env_id
         if not self._settings.reaches("program"):
-            return await self._designed(candidate, env_id)
-        before = self._before(candidate, env_id)
+            return await self._designed(chosen.candidate, chosen.decision.env_id)
         shown: set[Stage] = set()
 
         def done_with(*stages: Stage) -> None:
@@ -91,44 +90,48 @@ class Builder:
                     shown.add(stage)
                     self._progress.advance(stage)
 
+        built = await self._built(chosen, done_with)
+        done_with(*(stage for stage in BUILDING if self._settings.reaches(stage)))
+        return built
+
+    async def _built(self, chosen: Chosen, done_with: Callable[[Stage], None]) -> Built:
+        candidate, env_id = chosen.candidate, chosen.decision.env_id
+        before = self._before(candidate, env_id)
+        finished = self._journal.unit(candidate.unit)
+        if finished is not None and self._structures.original_of(env_id) is not None:
+            return Built(finished, resumed=True)
+        if before is not None and self._complete(before):
+            return Built(before, resumed=True)
+        in_library = before is not None and env_id in self._present
+        begun = before or Unit(env_id=env_id, reached="design")
+        work = await self._work(candidate, begun, in_library=in_library)
         try:
-            finished = self._journal.unit(candidate.unit)
-            if finished is not None and self._structures.original_of(env_id) is not None:
-                return Built(finished, resumed=True)
-            if before is not None and self._complete(before):
-                return Built(before, resumed=True)
-            in_library = before is not None and env_id in self._present
-            begun = before or Unit(env_id=env_id, reached="design")
-            work = await self._work(candidate, begun, in_library=in_library)
-            try:
-                with StageSpans(self._models.tracer) as spans:
+            with StageSpans(self._models.tracer) as spans:
 
-                    def passed(stage: Stage) -> None:
-                        done_with(stage)
-                        following = STAGES[STAGES.index(stage) + 1 :]
-                        if following and self._settings.reaches(following[0]):
-                            spans.begin(following[0])
+                def passed(stage: Stage) -> None:
+                    done_with(stage)
+                    following = STAGES[STAGES.index(stage) + 1 :]
+                    if following and self._settings.reaches(following[0]):
+                        spans.begin(following[0])
 
-                    spans.begin("design" if work.skeleton is None else "program")
-                    async with asyncio.timeout(self._seconds) as allowed:
-                        made = await self._bench.carry_out(work, passed)
-            except ProcessLost as fault:
-                return Built(work.before.model_copy(update={"failed": str(fault)}), lost=True)
-            except TimeoutError:
-                if not allowed.expired():
-                    raise
-                slow = f"not finished after {self._settings.environment_minutes:g} minutes"
-                return Built(work.before.model_copy(update={"failed": slow}), lost=True)
-            if made.lost:
-                return Built(made.unit, lost=True)
-            if made.unit.dropped_scenarios or made.unit.unproved or made.unit.replies:
-                # What was tried in vain cannot be seen in a library whose record a kill prevents.
-                self._journal.put(self._keys.begun(candidate.unit), made.unit)
-            self._keep(made, in_library=in_library)
-            self._journal.put(candidate.unit, made.unit)
-            return Built(made.unit, structure=made.structure)
-        finally:
-            done_with(*(stage for stage in BUILDING if self._settings.reaches(stage)))
+                spans.begin("design" if work.skeleton is None else "program")
+                async with asyncio.timeout(self._seconds) as allowed:
+                    made = await self._bench.carry_out(work, passed)
+        except ProcessLost as fault:
+            return Built(work.before.model_copy(update={"failed": str(fault)}), lost=True)
+        except TimeoutError:
+            if not allowed.expired():
+                raise
+            slow = f"not finished after {self._settings.environment_minutes:g} minutes"
+            return Built(work.before.model_copy(update={"failed": slow}), lost=True)
+        if made.lost:
+            return Built(made.unit, lost=True)
+        if made.unit.dropped_scenarios or made.unit.unproved or made.unit.replies:
+            # What was tried in vain cannot be seen in a library whose record a kill prevents.
+            self._journal.put(self._keys.begun(candidate.unit), made.unit)
+        self._keep(made, in_library=in_library)
+        self._journal.put(candidate.unit, made.unit)
+        return Built(made.unit, structure=made.structure)
 
     def _before(self, candidate: Candidate, env_id: str) -> Unit | None:
         """How far earlier runs came with an environment; None: it is to be made from the start."""

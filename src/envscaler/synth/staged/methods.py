@@ -53,10 +53,10 @@ def _guard(forbidden: Forbidden, entities: Sequence[Entity]) -> str:
 
 
 def signature(tool: ToolSpec) -> str:
-    """The `def` line of a tool made by `parts.tools`."""
+    """The `def` line of a tool made by `parts.tools`, as it was planned or as it was read from a method."""
     written = ["self"]
     for name, schema in tool.parameters["properties"].items():
-        kind = _TYPES[schema["type"]]
+        kind = next(_TYPES[one["type"]] for one in schema.get("anyOf", [schema]) if one.get("type") in _TYPES)
         written.append(f"{name}: {kind}" if "default" not in schema else f"{name}: {kind} | None = None")
     return f"def {tool.name}({', '.join(written)}) -> dict[str, Any]:"
 
