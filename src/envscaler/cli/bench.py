@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from envscaler.cli import bench_overlap
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
 from envscaler.cli.model_flags import ModelFlags
 from envscaler.cli.play_flags import PlayFlags
@@ -26,6 +27,7 @@ def register(bench_app: typer.Typer) -> None:
     _register_install(bench_app)
     _register_run(bench_app)
     _register_report(bench_app)
+    bench_overlap.register(bench_app)
 
 
 def _register_install(bench_app: typer.Typer) -> None:
