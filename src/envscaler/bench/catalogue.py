@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from envscaler.errors import UsageError
+from envscaler.rollout.settings import STEP_LIMITS
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Benchmark:
     """What else can be chosen, by name: the values allowed, the default first."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Parts as tables name them."""
+    further: Mapping[str, str] = field(default_factory=dict)
+    """Other scores that it has beside its own, by name, with their columns."""
 
     def chosen(self, given: Mapping[str, str]) -> dict[str, str]:
         """The options in force.
@@ -84,12 +87,28 @@ _ALL = (
 )
 BENCHMARKS: Mapping[str, Benchmark] = {benchmark.name: benchmark for benchmark in _ALL}
 
+HELD_OUT = Benchmark(
+    name="held-out",
+    title="Held-out scenarios",
+    packages=(),
+    module="",
+    splits=(),
+    column="held-out",
+    step_limit=STEP_LIMITS["non-conversation"],
+    tasks={},
+    options={"mode": ("non-conversation", "conversation")},
+    further={"gained": "gained"},
+)
+"""Scenarios of a library that nothing trains on. Its parts are the library's splits, which are not known here."""
+
 
 def benchmark_named(name: str) -> Benchmark:
     """
     Raises:
         UsageError: if there is none of that name.
     """
+    if name == HELD_OUT.name:
+        return HELD_OUT
     if name not in BENCHMARKS:
-        raise UsageError(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
+        raise UsageError(f"there is no benchmark {name!r}; there are {', '.join((*BENCHMARKS, HELD_OUT.name))}")
     return BENCHMARKS[name]

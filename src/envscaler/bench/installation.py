@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envscaler.bench.catalogue import BENCHMARKS, Benchmark, benchmark_named
+from envscaler.bench.catalogue import BENCHMARKS, HELD_OUT, Benchmark, benchmark_named
 from envscaler.bench.crew import INSIDE, Crew
 from envscaler.bench.tasks import BenchTask, task_of
 from envscaler.errors import StoreError, UsageError
@@ -148,6 +148,8 @@ def open_benchmark(name: str) -> Installation:
         UsageError: if there is none, or it is not installed, or what was installed is of another version.
     """
     benchmark = benchmark_named(name)
+    if benchmark == HELD_OUT:
+        raise UsageError(f"{name} is a part of a library, and nothing to be installed; see envscaler bench run")
     folder = folder_of(benchmark)
     installed = read_installed(folder)
     if installed is None:

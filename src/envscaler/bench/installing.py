@@ -8,7 +8,7 @@ import sys
 import venv
 from pathlib import Path
 
-from envscaler.bench.catalogue import Benchmark
+from envscaler.bench.catalogue import HELD_OUT, Benchmark
 from envscaler.bench.crew import Crew
 from envscaler.bench.installation import (
     FILE,
@@ -47,6 +47,8 @@ async def install(
         UsageError: if it cannot be installed or loaded, or has other tasks than it should.
         StoreError: if another process is installing it.
     """
+    if benchmark == HELD_OUT:
+        raise UsageError(f"{benchmark.name} is a part of a library, and nothing to be installed")
     progress = progress if progress is not None else NullProgress()
     folder = folder_of(benchmark)
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -25,6 +25,11 @@ class BenchTask(Record):
     """User messages at least; None: not known before."""
 
 
+def scenario_task(env_id: str, scenario_id: str) -> str:
+    """The name that a scenario of a library has as a task."""
+    return f"{env_id}/{scenario_id}"
+
+
 def task_of(told: Mapping[str, Any]) -> BenchTask:
     """The task as a worker describes it."""
     gold = told.get("gold")
