@@ -33,6 +33,10 @@ class Benchmark:
     """What else can be chosen, by name: the values allowed, the default first."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Parts as tables name them."""
+    conversation: bool = False
+    """Whether somebody is played by a model who answers the agent and ends the episode."""
+    parallel_calls: bool = True
+    """Whether all calls of a reply are carried out, or by its rules the first only."""
 
     def chosen(self, given: Mapping[str, str]) -> dict[str, str]:
         """The options in force.

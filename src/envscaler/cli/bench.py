@@ -9,7 +9,7 @@ import typer
 
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
 from envscaler.cli.model_flags import ModelFlags
-from envscaler.cli.play_flags import PlayFlags
+from envscaler.cli.play_flags import PlayFlags, SlipsName
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -109,6 +109,13 @@ def _register_run(bench_app: typer.Typer) -> None:
             int | None,
             typer.Option("--step-limit", min=1, help="Turns of the agent at most; else what the benchmark allows."),
         ] = None,
+        user_slips: Annotated[
+            SlipsName,
+            typer.Option(
+                "--user-slips",
+                help="Slips of the simulated user: count them, ask it again, or also mask what slips all the same.",
+            ),
+        ] = SlipsName.RETRY,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
@@ -132,12 +139,15 @@ def _register_run(bench_app: typer.Typer) -> None:
             scenarios_per_env=limit,
             out=out,
             concurrency=concurrency,
+            user_slips=user_slips.value,
         )
         chosen, names = _options(option or []), tuple(task or ())
         if settings.agent == "model":
 
-            async def work(opened: Models, _: Prompts, progress: Reporter) -> RolloutReport:
-                return await run_bench(installed, settings, opened, options=chosen, names=names, progress=progress)
+            async def work(opened: Models, prompts: Prompts, progress: Reporter) -> RolloutReport:
+                return await run_bench(
+                    installed, settings, opened, options=chosen, names=names, prompts=prompts, progress=progress
+                )
 
             report = ask_with_cache(models, cache_folder(Path(RUNS)), work, quiet=output.quiet)
         else:
