@@ -21,6 +21,14 @@ class EnvDescription(Record):
     """A paragraph: what it keeps, who uses it, what can be done in it."""
 
 
+class Initial(Record):
+    """What a new record has as an attribute that its maker gives no value for."""
+
+    value: str | bool | None = None
+    clock: str | None = None
+    """State key of the present time, where the value is this time or its day."""
+
+
 class Attribute(Record):
     """One field of an entity."""
 
@@ -32,6 +40,8 @@ class Attribute(Record):
     """Name of the entity whose key this attribute holds (or holds a list of)."""
     enum: tuple[str, ...] | None = None
     """The only values allowed, for a status or a kind."""
+    initial: Initial | None = None
+    """None: not known."""
 
 
 class Entity(Record):

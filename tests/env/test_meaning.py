@@ -10,7 +10,7 @@ import pytest
 from envscaler.env.meaning import Known, Meaning, findings_of, meaning_of
 from envscaler.messages import ToolCall
 from envscaler.sandbox import Outcome, Sandbox, ToolFault
-from envscaler.skeleton import Attribute, Effect, Entity, Forbidden, Rule, ToolSpec
+from envscaler.skeleton import Attribute, Effect, Entity, Forbidden, Initial, Rule, ToolSpec
 from envscaler.state import State
 
 ROOM = Entity(
@@ -282,6 +282,44 @@ def test_slips_of_a_program_are_found_and_what_it_raises_on_purpose_is_not() -> 
     assert oracles(raised("KeyError", {"room_id": "R1"})) == ["raised"]
     assert oracles(raised("ValueError", {"room_id": "R1"})) == []
     assert oracles(raised("TypeError", {"room_id": 7})) == []
+
+
+STAMPED = BOOKING.model_copy(
+    update={
+        "attributes": (
+            *BOOKING.attributes,
+            Attribute(name="status", type="str", initial=Initial(value="open")),
+            Attribute(name="made_on", type="str", initial=Initial(clock="now")),
+        )
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("begun", "expected", "settled"),
+    [
+        ({"status": "open", "made_on": "2025-03-04"}, [], True),
+        ({"status": "open", "made_on": "2025-03-04T09:00:00"}, [], True),
+        ({"status": "shut", "made_on": "2025-03-04"}, ["other_value"], True),
+        ({"status": "open", "made_on": "2025-03-05"}, ["other_value"], True),
+        ({"status": "open", "made_on": "2025-03-04", "note": ""}, [], False),
+    ],
+)
+def test_what_nobody_gives_a_new_record_begins_as_its_attribute_says(
+    begun: dict[str, Any], expected: list[str], settled: bool
+) -> None:
+    before = {**STATE, "now": "2025-03-04T09:00:00"}
+    after = copy.deepcopy(before)
+    after["bookings"]["B2"] = {**BOOKED, **begun}
+    outcome = Outcome(result=OK, fault=None, digest="", changed=True)
+    known = Known((ROOM, STAMPED))
+    meaning = findings_of(known, CREATE, ToolCall(name=CREATE.name, arguments=ASKED), outcome, before, after)
+    assert oracles(meaning) == expected
+    assert meaning.settled is settled
+    # An argument that may be the same thing under another name says what it is.
+    elsewhere = tool(CREATE.name, CREATE.effects, state=(TEXT, False), **dict.fromkeys(ASKED, (TEXT, True)))
+    call = ToolCall(name=CREATE.name, arguments={**ASKED, "state": "shut"})
+    assert not findings_of(known, elsewhere, call, outcome, before, after).findings
 
 
 CLOSED = Rule(

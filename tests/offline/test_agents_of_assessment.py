@@ -80,6 +80,7 @@ def verdict_on(
         before=before,
         after=after,
         changes=diff(before, after),
+        shown=before,
     )
     return judge_call(blueprint, inputs)
 

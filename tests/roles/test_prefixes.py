@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from envscaler.assessment import CaseType
 from envscaler.messages import AssistantMessage, ToolCall, UserMessage
 from envscaler.offline.design import class_source, entities_of, program_of, rules_of, tools_of
 from envscaler.offline.domains import domains
@@ -50,7 +51,7 @@ def tool_asked(tool: ToolSpec) -> s.WriteToolInputs:
     return s.WriteToolInputs(**CODED, tool=tool, signature=signature, steps=("Look.", "Check."))
 
 
-def judged(tool: ToolSpec) -> t.JudgeCallInputs:
+def judged(tool: ToolSpec, case: CaseType = "positive") -> t.JudgeCallInputs:
     operation = DESK.operation(tool.name)
     assert operation is not None
     return t.JudgeCallInputs(
@@ -59,13 +60,14 @@ def judged(tool: ToolSpec) -> t.JudgeCallInputs:
         tool=tool,
         source=method_source(DESK, operation),
         call=ToolCall(name=tool.name, arguments={}),
-        case="positive",
+        case=case,
         intent="It works.",
         result={"success": True},
         error=None,
         before=STATE,
         after=STATE,
         changes=(),
+        shown=STATE,
     )
 
 
@@ -137,7 +139,7 @@ PAIRS: dict[str, tuple[Record, Record, float]] = {
         t.TestCallInputs(**KNOWN, state=STATE, tool=UPDATES[0], case="negative", round=9, seed=2, history=("a", "b")),
         0.95,
     ),
-    "judge_call": (judged(QUERIES[0]), judged(UPDATES[0]), 0.65),
+    "judge_call": (judged(UPDATES[0]), judged(UPDATES[0], case="negative"), 0.9),
     "write_task": (
         t.WriteTaskInputs(**WRITTEN),
         t.WriteTaskInputs(**{**WRITTEN, "state": {**STATE, "loans": {}}, "index": 3}, earlier=("Lend a book.",)),
@@ -164,6 +166,16 @@ PAIRS: dict[str, tuple[Record, Record, float]] = {
             task="Renew my loan.",
             profile=None,
             transcript=(UserMessage(content="Hello."), AssistantMessage(content="Which loan?")),
+            stop_token="###STOP###",
+        ),
+        0.9,
+    ),
+    "play_user": (
+        t.PlayUserInputs(instructions="Renew your loan.", greeting="Hello.", stop_token="###STOP###"),
+        t.PlayUserInputs(
+            instructions="Renew your loan.",
+            greeting="Hello.",
+            transcript=(t.HeardLine(speaker="user", text="Hi."), t.HeardLine(speaker="assistant", text="Which loan?")),
             stop_token="###STOP###",
         ),
         0.9,

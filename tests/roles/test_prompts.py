@@ -154,6 +154,8 @@ INPUTS: dict[str, Record] = {
         error=None,
         before=STATE,
         after=AFTER,
+        shown=STATE,
+        left_out={"visits": 3, "owners": 2},
         changes=(
             Change(pointer="/tools/T-1/status", kind="changed", before="available", after="lent"),
             Change(pointer="/rentals/R-1", kind="added", after={"rental_id": "R-1", "tool_id": "T-1"}),
@@ -183,6 +185,18 @@ INPUTS: dict[str, Record] = {
         transcript=(UserMessage(content="I need a drill."), AssistantMessage(content="Which one?")),
         stop_token="###STOP###",
     ),
+    "play_user": t.PlayUserInputs(
+        instructions="You want to lend the impact drill. If it is out, you take the hand drill.",
+        greeting="Hello, what can I do for you?",
+        tools=(FIND,),
+        transcript=(
+            t.HeardLine(speaker="user", text="I need a drill."),
+            t.HeardLine(speaker="assistant", text="Which ones do you see?"),
+            t.HeardLine(speaker="user", text='{"name": "find_tools", "arguments": {}}'),
+            t.HeardLine(speaker="tool", text='["T-1"]'),
+        ),
+        stop_token="###STOP###",
+    ),
 }
 """One fixed request of each role."""
 
@@ -191,7 +205,7 @@ OTHER_CALLS: dict[str, dict[str, Any]] = {
     "write_methods": {"questions": (t.MethodQuestion(tool=RENT),)},
     "write_state": {"index": 4, "purpose": "assessment", "fault": "rentals: R-1 refers to no tool", "seed": 8},
     "test_call": {"state": AFTER, "tool": FIND, "case": "positive", "round": 4, "seed": 8, "history": ()},
-    "judge_call": {"tool": FIND, "source": "def find_tools(self): ...", "result": [], "changes": ()},
+    "judge_call": {"tool": FIND, "source": "def find_tools(self): ...", "result": [], "changes": (), "left_out": {}},
     "write_task": {"state": AFTER, "index": 2, "seed": 8, "earlier": (), "fault": "call 1 is refused"},
     "write_checklist": {"state": AFTER, "index": 2, "seed": 8, "task": "Take the drill back."},
     "write_check": {

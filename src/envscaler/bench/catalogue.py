@@ -36,6 +36,10 @@ class Benchmark:
     """Parts as tables name them."""
     further: Mapping[str, str] = field(default_factory=dict)
     """Other scores that it has beside its own, by name, with their columns."""
+    conversation: bool = False
+    """Whether somebody is played by a model who answers the agent and ends the episode."""
+    parallel_calls: bool = True
+    """Whether all calls of a reply are carried out, or by its rules the first only."""
 
     def chosen(self, given: Mapping[str, str]) -> dict[str, str]:
         """The options in force.

@@ -213,8 +213,10 @@ def fair_settings(record: RunRecord) -> dict[str, Any]:
     # For the oracle only; it says nothing of how others are measured.
     options = {name: value for name, value in played["options"].items() if name != "play"}
     models = {family: name for family, name in pins.pop("models").items() if family != "agent"}
-    for name in ("agent", "seed", "mode", "random_calls", "oracle", "user_slips", "observations", "coerce"):
+    for name in ("agent", "seed", "mode", "random_calls", "oracle", "observations", "coerce"):
         pins.pop(name)
+    if record.settings.agent != "model":
+        pins.pop("user_slips")
     sampling = pins.pop("sampling") if record.settings.agent == "model" else None
     pins |= {"prompts": pins["prompts"] or None, "models": models or None}
     told = {"tasks": played["digest"], "packages": list(played["packages"]), **options, **pins}

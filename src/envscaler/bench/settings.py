@@ -25,7 +25,12 @@ def rollout_settings(benchmark: Benchmark, settings: RolloutSettings) -> Rollout
         if split not in benchmark.splits:
             raise UsageError(f"{benchmark.name} has no part {split!r}; its parts are {', '.join(benchmark.splits)}")
     limit = settings.step_limit if settings.step_limit is not None else benchmark.step_limit
-    return settings.model_copy(update={"step_limit": limit})
+    own = {
+        "step_limit": limit,
+        "mode": "conversation" if benchmark.conversation else "non-conversation",
+        "parallel_calls": settings.parallel_calls and benchmark.parallel_calls,
+    }
+    return settings.model_copy(update=own)
 
 
 def tasks_asked_for(

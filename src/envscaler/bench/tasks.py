@@ -21,6 +21,8 @@ class BenchTask(Record):
     """Pins what an episode and its score depend on."""
     gold: tuple[tuple[SolutionCall, ...], ...] | None = None
     """The recorded solution for each user message; None where there is none that can be played."""
+    gold_said: tuple[str, ...] = ()
+    """What the recorded solution says at the end of each turn; empty: nothing that counts."""
     turns: int | None = None
     """User messages at least; None: not known before."""
 
@@ -39,5 +41,6 @@ def task_of(told: Mapping[str, Any]) -> BenchTask:
         group=told["group"],
         digest=told["digest"],
         gold=None if gold is None else tuple(tuple(SolutionCall(**call) for call in turn) for turn in gold),
+        gold_said=tuple(told.get("gold_said", ())),
         turns=told.get("turns"),
     )

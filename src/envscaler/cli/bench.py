@@ -10,7 +10,7 @@ import typer
 from envscaler.cli import bench_overlap
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
 from envscaler.cli.model_flags import ModelFlags
-from envscaler.cli.play_flags import PlayFlags
+from envscaler.cli.play_flags import PlayFlags, SlipsName
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -117,6 +117,13 @@ def _register_run(bench_app: typer.Typer) -> None:
                 "--library", "-l", metavar="LIBRARY", help="For the benchmark held-out: whose scenarios are played."
             ),
         ] = None,
+        user_slips: Annotated[
+            SlipsName,
+            typer.Option(
+                "--user-slips",
+                help="Slips of the simulated user: count them, ask it again, or also mask what slips all the same.",
+            ),
+        ] = SlipsName.RETRY,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
@@ -142,6 +149,7 @@ def _register_run(bench_app: typer.Typer) -> None:
             scenarios_per_env=limit,
             out=out,
             concurrency=concurrency,
+            user_slips=user_slips.value,
         )
         chosen, names = _options(option or []), tuple(task or ())
         if library is not None:
@@ -151,8 +159,10 @@ def _register_run(bench_app: typer.Typer) -> None:
         installed = open_benchmark(name)
         if settings.agent == "model":
 
-            async def work(opened: Models, _: Prompts, progress: Reporter) -> RolloutReport:
-                return await run_bench(installed, settings, opened, options=chosen, names=names, progress=progress)
+            async def work(opened: Models, prompts: Prompts, progress: Reporter) -> RolloutReport:
+                return await run_bench(
+                    installed, settings, opened, options=chosen, names=names, prompts=prompts, progress=progress
+                )
 
             report = ask_with_cache(models, cache_folder(Path(RUNS)), work, quiet=output.quiet)
         else:

@@ -9,6 +9,7 @@ from envscaler.program.conformance import state_faults
 from envscaler.program.schemas import schemas_agree, tool_schemas
 from envscaler.program.seclusion import ways_out
 from envscaler.program.state_class import Container, class_name_of, containers, method_source, methods_of
+from envscaler.program.touched import names_touched
 
 __all__ = [
     "Annotations",
@@ -25,6 +26,7 @@ __all__ = [
     "containers",
     "method_source",
     "methods_of",
+    "names_touched",
     "remove_method",
     "replace_method",
     "schemas_agree",

@@ -214,6 +214,10 @@ class JudgeCallInputs(Record):
     before: State
     after: State
     changes: tuple[Change, ...]
+    shown: State
+    """The part of `before` that the call has to do with."""
+    left_out: dict[str, int] = {}
+    """Entries that are not in it, by state key."""
     language: str = "en"
 
 
@@ -318,6 +322,28 @@ class UserTurnInputs(Record):
     profile: UserProfile | None
     transcript: tuple[Message, ...] = ()
     """User and assistant messages so far, without tool calls."""
+    stop_token: str
+    language: str = "en"
+
+
+class HeardLine(Record):
+    """One thing that the user of a conversation said, heard, did or saw."""
+
+    speaker: Literal["user", "assistant", "tool"]
+    """`tool`: what came of a call of the user's own."""
+    text: str
+
+
+class PlayUserInputs(Record):
+    """What the user of a benchmark's conversation knows."""
+
+    instructions: str
+    """In the benchmark's own words."""
+    greeting: str = ""
+    """What the assistant says first; empty where the user begins."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the user can do itself."""
+    transcript: tuple[HeardLine, ...] = ()
     stop_token: str
     language: str = "en"
 

@@ -8,6 +8,7 @@ what is certain without it costs no question.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,12 +16,13 @@ from envscaler.assessment import CallVerdict, CaseType, Finding, Judging, TestCa
 from envscaler.env.meaning import Evaluator, meaning_of
 from envscaler.env.oracles import ExaminedCall, reports_failure
 from envscaler.messages import ToolCall
-from envscaler.program import method_source
+from envscaler.program import method_source, names_touched
 from envscaler.roles import role as roles
 from envscaler.roles import types as t
 from envscaler.skeleton import EnvSkeleton, ToolSpec
-from envscaler.state import JsonValue, State, diff
+from envscaler.state import Change, JsonValue, State, diff, tokens
 from envscaler.synth.asking import Asking
+from envscaler.synth.excerpt import excerpt
 from envscaler.synth.reasons import Passed, failed_reason, passed_reason
 from envscaler.synth.states import known_of
 
@@ -125,6 +127,9 @@ class CallJudge:
     def _question(self, tried: Tried) -> t.JudgeCallInputs:
         examined, skeleton = tried.examined, self._skeleton
         after = examined.after if examined is not None else tried.state
+        changes = () if after is tried.state else diff(tried.state, after)
+        spoken: list[JsonValue] = [tried.call.arguments, tried.result, [one.model_dump(mode="json") for one in changes]]
+        part = excerpt(tried.state, self._touched(tried.tool.name, changes), spoken)
         return t.JudgeCallInputs(
             description=skeleton.description,
             seed_tasks=self._seed_tasks,
@@ -138,8 +143,17 @@ class CallJudge:
             error=examined.error if examined is not None else None,
             before=tried.state,
             after=after,
-            changes=() if after is tried.state else diff(tried.state, after),
+            changes=changes,
+            shown=part.state,
+            left_out=part.left_out,
             language=self._language,
+        )
+
+    def _touched(self, tool: str, changes: Sequence[Change]) -> frozenset[str] | None:
+        """State keys that the tool's method names, and those that changed."""
+        touched = names_touched(self._skeleton.source, self._skeleton.class_name, tool)
+        return (
+            touched | {key for change in changes for key in tokens(change.pointer)[:1]} if touched is not None else None
         )
 
 

@@ -19,6 +19,8 @@ from envscaler.env.meaning.values import alike, changed_by, is_moment
 from envscaler.skeleton import Attribute, Entity
 from envscaler.state import JsonValue
 
+_DAY = len("2025-01-31")
+
 
 @dataclass(frozen=True)
 class Moved:
@@ -151,8 +153,30 @@ class _Update:
             if alone and not alike(row[attribute.name], value):
                 self._lost(moved.entity, key, attribute, value, row[attribute.name])
         left = [name for name in row if name not in told and name != moved.entity.key]
+        if self._all_placed(moved.entity):
+            left = [name for name in left if not self._is_initial(moved.entity, key, name, row[name])]
         if left:
             self._said.doubts_whether(f"whether {listed(left)} of the new {moved.entity.name} are right")
+
+    def _all_placed(self, entity: Entity) -> bool:
+        """Whether no argument could be about an attribute of the entity under another name."""
+        pool = self._made.pool
+        return all(attribute_of(entity, name) or pool.container(name) is not None for name in self._arguments)
+
+    def _is_initial(self, entity: Entity, key: str, name: str, value: JsonValue) -> bool:
+        """Whether a new record begins as its attribute says; what it has instead is wrong."""
+        attribute = attribute_of(entity, name)
+        initial = attribute.initial if attribute is not None else None
+        if initial is None:
+            return False
+        now = self._made.before.get(initial.clock) if initial.clock is not None else None
+        if isinstance(now, str):
+            begins = isinstance(value, str) and value in (now, now[:_DAY])
+        else:
+            begins = _same(value, initial.value)
+        if not begins:
+            self._said.finds("other_value", f"left {shown(value)} as {name} of the new {entity.name} {key!r}")
+        return True
 
     def _deleted(self, moved: Moved, wanted: int) -> None:
         entity, removed = moved.entity, moved.removed

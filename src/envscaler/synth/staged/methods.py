@@ -129,6 +129,6 @@ def _creating(entity: Entity, attributes: Mapping[str, Attribute], given: Sequen
 
 
 def _default(attribute: Attribute) -> str:
-    if attribute.enum:
-        return repr(attribute.enum[0])
-    return f"self.{parts.CLOCK}[:10]" if parts.is_date(attribute) else "False"
+    initial = attribute.initial
+    assert initial is not None, "a field that has none is given"
+    return f"self.{initial.clock}[:10]" if initial.clock else repr(initial.value)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from envscaler.record import JsonSchema
 from envscaler.roles import staged as s
-from envscaler.skeleton import Attribute, Effect, Entity, Forbidden, Rule, ToolSpec
+from envscaler.skeleton import Attribute, Effect, Entity, Forbidden, Initial, Rule, ToolSpec
 
 SYSTEM = "SystemRecord"
 """The entity of what exists once: the clock and the counters, which code makes."""
@@ -101,17 +101,22 @@ def _attributes(owner: str, kind: s.StagedKind | None, names: dict[str, str]) ->
         name = re.sub(r"_ids?$", "_code", snake(re.sub(r"\W+", "_", field.name)))
         if not name.isidentifier() or keyword.iskeyword(name) or name in {"id", STATUS, *names.values(), *keys}:
             continue
-        described = DATE if field.type == "date" else ""
-        kept.setdefault(name, Attribute(name=name, type=_TYPES[field.type], description=described))
+        kept.setdefault(name, _attribute(name, field.type))
     stages = tuple(dict.fromkeys(snake(re.sub(r"\W+", "_", stage)) for stage in kind.status))
     stages = tuple(stage for stage in stages if stage)
     if len(stages) > 1:
-        kept[STATUS] = Attribute(name=STATUS, type="str", enum=stages)
+        kept[STATUS] = Attribute(name=STATUS, type="str", enum=stages, initial=Initial(value=stages[0]))
     for other in dict.fromkeys(kind.belongs_to):
         if other in names and other != owner:
             key = f"{names[other]}_id"
             kept[key] = Attribute(name=key, type="str", references=other, description=f"Id of a {other}")
     return list(kept.values())
+
+
+def _attribute(name: str, kind: s.FieldType) -> Attribute:
+    if kind == "date":
+        return Attribute(name=name, type="str", description=DATE, initial=Initial(clock=CLOCK))
+    return Attribute(name=name, type=_TYPES[kind], initial=Initial(value=False) if kind == "boolean" else None)
 
 
 def telling(entity: Entity) -> tuple[Attribute, ...]:
@@ -129,14 +134,9 @@ def given(kind: s.ToolKind, tool: s.ListedTool, entity: Entity) -> tuple[Attribu
     listed = [one for one in entity.attributes if one.name in tool.fields and one.name != entity.key]
     if kind == "create":
         return tuple(
-            one for one in entity.attributes if one.name != entity.key and (one in listed or not has_default(one))
+            one for one in entity.attributes if one.name != entity.key and (one in listed or one.initial is None)
         )
     return tuple(listed) if kind in ("list", "change") else ()
-
-
-def has_default(attribute: Attribute) -> bool:
-    """Whether a new record can have a value for it that nobody gave: the first status, today, False."""
-    return bool(attribute.enum) or attribute.type == "bool" or is_date(attribute)
 
 
 _LOOKING = {"list", "find", "search", "filter", "get", "show", "view", "fetch"}
