@@ -36,6 +36,10 @@ class Benchmark:
     """Parts as tables name them."""
     further: Mapping[str, str] = field(default_factory=dict)
     """Other scores that it has beside its own, by name, with their columns."""
+    data: str | None = None
+    """What the user has to have, as its tasks stand in none of the packages."""
+    published_with: Mapping[str, str] = field(default_factory=dict)
+    """Options with which published results can be set beside ours; empty: with any."""
     conversation: bool = False
     """Whether somebody is played by a model who answers the agent and ends the episode."""
     parallel_calls: bool = True
@@ -87,6 +91,22 @@ _ALL = (
         title="BFCL v4 multi-turn",
         packages=("bfcl-eval==2026.3.23", "mpmath==1.3.0", "filelock==3.20.0"),
         column="BFCL-MT v4",
+    ),
+    Benchmark(
+        name="acebench",
+        title="ACEBench-Agent, tasks of several steps and of several turns, in English or Chinese",
+        packages=("evalscope==1.14.1",),
+        module="ace",
+        splits=("multi_step", "multi_turn"),
+        column="ACE",
+        step_limit=20,
+        tasks={"multi_step": 20, "multi_turn": 30},
+        options={"language": ("en", "zh")},
+        labels={"multi_step": "Multi-Step", "multi_turn": "Multi-Turn"},
+        further={"part.process": "process"},
+        data="a checkout of ACEBench",
+        published_with={"language": "en"},
+        conversation=True,
     ),
 )
 BENCHMARKS: Mapping[str, Benchmark] = {benchmark.name: benchmark for benchmark in _ALL}

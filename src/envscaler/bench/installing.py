@@ -49,6 +49,8 @@ async def install(
     """
     if benchmark == HELD_OUT:
         raise UsageError(f"{benchmark.name} is a part of a library, and nothing to be installed")
+    if data is None and benchmark.data is not None:
+        raise UsageError(f"the tasks of {benchmark.name} come with no package: name {benchmark.data} with --data DIR")
     progress = progress if progress is not None else NullProgress()
     folder = folder_of(benchmark)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -79,9 +81,12 @@ async def _checked(benchmark: Benchmark, folder: Path, data: Path | None, progre
             version, steps, tasks = await tasks_of(crew)
         except SandboxError as error:
             raise UsageError(f"{benchmark.name} cannot be loaded: {error}") from error
-        counts = {split: sum(task.split == split for task in tasks) for split in benchmark.splits}
-        if data is None and counts != dict(benchmark.tasks):
-            raise UsageError(f"{benchmark.name} has {counts} tasks where {dict(benchmark.tasks)} are expected")
+        # Each choice among its tasks is a whole benchmark.
+        for only in {tuple(sorted(task.only.items())) for task in tasks}:
+            own = [task for task in tasks if tuple(sorted(task.only.items())) == only]
+            counts = {split: sum(task.split == split for task in own) for split in benchmark.splits}
+            if data is None and counts != dict(benchmark.tasks):
+                raise UsageError(f"{benchmark.name} has {counts} tasks where {dict(benchmark.tasks)} are expected")
         progress.stage(CHECKING, len(tasks))
 
         async def look(task: BenchTask) -> Recorded:

@@ -128,7 +128,9 @@ def bench_report(runs: Sequence[Path]) -> BenchReport:
         card = run_card(run, record, benchmark, installed, wrong)
         cards.append(card)
         faulty |= {task: wrong[task] for task in card.faulty}
-        rows[benchmark.name] = published(benchmark.column)
+        assert record.played is not None
+        if benchmark.published_with.items() <= record.played.options.items():
+            rows[benchmark.name] = published(benchmark.column)
         first = firsts.setdefault(benchmark.name, record)
         if first is not record and (told := unlike(first, record)):
             differences[str(card.run)] = told

@@ -93,7 +93,7 @@ class _Run:
         self.cast = cast
         if self.cast.names.get("agent") == OFFLINE:
             raise UsageError("the offline model plays recorded plans only, and benchmarks have none; name a --model")
-        self.tasks = tasks_asked_for(installation.benchmark, installation.installed, settings, names)
+        self.tasks = tasks_asked_for(installation.benchmark, installation.installed, settings, names, self.options)
         self.version = digest(list(installation.benchmark.packages))
         played = played_of(installation.benchmark, installation.installed, self.options)
         name = run_id(settings, cast.names, cast.prompts, cast.sampling, played)

@@ -25,6 +25,12 @@ class BenchTask(Record):
     """What the recorded solution says at the end of each turn; empty: nothing that counts."""
     turns: int | None = None
     """User messages at least; None: not known before."""
+    only: dict[str, str] = {}
+    """Options of the benchmark with which alone it is played."""
+
+    def fits(self, options: Mapping[str, str]) -> bool:
+        """Whether it is played with these options."""
+        return all(options.get(name) == value for name, value in self.only.items())
 
 
 def scenario_task(env_id: str, scenario_id: str) -> str:
@@ -43,4 +49,5 @@ def task_of(told: Mapping[str, Any]) -> BenchTask:
         gold=None if gold is None else tuple(tuple(SolutionCall(**call) for call in turn) for turn in gold),
         gold_said=tuple(told.get("gold_said", ())),
         turns=told.get("turns"),
+        only=told.get("only", {}),
     )

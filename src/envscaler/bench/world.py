@@ -95,6 +95,7 @@ class BenchWorld:
         self._events: list[_Event] = []
         self._tools: list[tuple[ToolSpec, ...]] = [()]
         self._violations: Counter[str] = Counter()
+        self._replies = 0
         self.turn_rules = rules
         self.state_digest: str | None = None
         self.over: StopReason | None = None
@@ -138,6 +139,8 @@ class BenchWorld:
         return Opening(system_prompt=told["system"], user=UserMessage(content=said))
 
     def tools(self, turn: int) -> tuple[ToolSpec, ...]:
+        # They are asked for before each reply: so the calls of one are told from those of the next.
+        self._replies += 1
         return self._tools[min(turn, len(self._tools) - 1)]
 
     async def call(self, call: ToolCall) -> ToolMessage:
@@ -147,7 +150,7 @@ class BenchWorld:
         return await self._carried_out(call, {})
 
     async def _carried_out(self, call: ToolCall, who: Mapping[str, str]) -> ToolMessage:
-        event = _Event({"do": "call", "name": call.name, "arguments": call.arguments, **who})
+        event = _Event({"do": "call", "name": call.name, "arguments": call.arguments, "reply": self._replies, **who})
         content, is_error, fault = "", True, None
         try:
             answer = await self._made(event)
@@ -175,7 +178,7 @@ class BenchWorld:
         event = _Event({"do": "message", "text": conversation[-1].content, "beside": _beside_calls(conversation)})
         answer = await self._asked(event)
         self._events.append(event)
-        if self._user is not None:
+        if self._user is not None and not answer.get("over"):
             return await self._answered(self._user, conversation)
         if answer["user"] is None:
             self.over = StopReason.FINISHED
