@@ -67,7 +67,11 @@ def _usable(benchmark: Benchmark, folder: Path, data: Path | None) -> Installati
     installed = read_installed(folder)
     if installed is None:
         return None
-    same = (installed.packages, installed.worker, installed.data) == (benchmark.packages, worker_digest(), data)
+    same = (installed.packages, installed.worker, installed.data) == (
+        benchmark.packages,
+        worker_digest(benchmark),
+        data,
+    )
     return Installation(benchmark, folder, installed) if same else None
 
 
@@ -93,7 +97,7 @@ async def _checked(benchmark: Benchmark, folder: Path, data: Path | None, progre
         packages=benchmark.packages,
         version=version,
         python=sys.version.split()[0],
-        worker=worker_digest(),
+        worker=worker_digest(benchmark),
         data=data,
         steps=steps,
         tasks=tasks,
