@@ -40,13 +40,18 @@ async def install(
     """Install a benchmark, unless it is there as it should be.
 
     Args:
-        data: folder with tasks in the benchmark's own form, in place of those of its package; an absolute path.
+        data: folder with tasks in the benchmark's own form, in place of those of its package, or where the benchmark
+            has no package; an absolute path.
         again: make the environment anew in any case.
 
     Raises:
         UsageError: if it cannot be installed or loaded, or has other tasks than it should.
         StoreError: if another process is installing it.
     """
+    if data is None and benchmark.data == "needed":
+        raise UsageError(f"{benchmark.name} needs --data DIR: {benchmark.data_of}")
+    if data is not None and benchmark.data == "package":
+        raise UsageError(f"{benchmark.name} has the tasks of its package; leave out --data")
     progress = progress if progress is not None else NullProgress()
     folder = folder_of(benchmark)
     folder.parent.mkdir(parents=True, exist_ok=True)
