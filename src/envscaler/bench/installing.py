@@ -40,7 +40,8 @@ async def install(
     """Install a benchmark, unless it is there as it should be.
 
     Args:
-        data: folder with tasks in the benchmark's own form, in place of those of its package; an absolute path.
+        data: folder with tasks in the benchmark's own form, in place of those of its package, or where the benchmark
+            has no package; an absolute path.
         again: make the environment anew in any case.
 
     Raises:
@@ -49,8 +50,10 @@ async def install(
     """
     if benchmark == HELD_OUT:
         raise UsageError(f"{benchmark.name} is a part of a library, and nothing to be installed")
-    if data is None and benchmark.data is not None:
-        raise UsageError(f"the tasks of {benchmark.name} come with no package: name {benchmark.data} with --data DIR")
+    if data is None and benchmark.data == "needed":
+        raise UsageError(f"{benchmark.name} needs --data DIR: {benchmark.data_of}")
+    if data is not None and benchmark.data == "package":
+        raise UsageError(f"{benchmark.name} has the tasks of its package; leave out --data")
     progress = progress if progress is not None else NullProgress()
     folder = folder_of(benchmark)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +74,11 @@ def _usable(benchmark: Benchmark, folder: Path, data: Path | None) -> Installati
     installed = read_installed(folder)
     if installed is None:
         return None
-    same = (installed.packages, installed.worker, installed.data) == (benchmark.packages, worker_digest(), data)
+    same = (installed.packages, installed.worker, installed.data) == (
+        benchmark.packages,
+        worker_digest(benchmark),
+        data,
+    )
     return Installation(benchmark, folder, installed) if same else None
 
 
@@ -100,7 +107,7 @@ async def _checked(benchmark: Benchmark, folder: Path, data: Path | None, progre
         packages=benchmark.packages,
         version=version,
         python=sys.version.split()[0],
-        worker=worker_digest(),
+        worker=worker_digest(benchmark),
         data=data,
         steps=steps,
         tasks=tasks,

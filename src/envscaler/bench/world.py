@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from envscaler.agents import Briefing, UserInstructions, UserSimulator, UserTurn
@@ -50,9 +50,12 @@ class _Event:
     carried_out: bool = True
     """Whether it is asked again where a session is made anew; only told to whoever judges otherwise."""
 
+    answer: dict[str, Any] = field(default_factory=dict)
+
     @property
     def told(self) -> dict[str, Any]:
-        return {**self.question, "carried_out": self.carried_out}
+        answer = {name: value for name, value in self.answer.items() if name != "tools"}
+        return {**self.question, "carried_out": self.carried_out, "answer": answer}
 
 
 class BenchWorld:
@@ -160,6 +163,7 @@ class BenchWorld:
             why = f"took longer than {self._call_s:.0f} s" if lost.late else "ended the process that it ran in"
             content = error_text(f"{call.name} {why}; nothing was changed")
         else:
+            event.answer = answer
             if (violation := answer.get("violation")) is not None:
                 self._violations[violation] += 1
             if "refused" in answer:
@@ -170,13 +174,13 @@ class BenchWorld:
                 fault = "raised" if is_error else None
                 self.state_digest = answer["digest"]
             if answer.get("over"):
-                self.over = StopReason.FINISHED
+                self.over = StopReason(answer["over"])
         self._events.append(event)
         return ToolMessage(content=content, tool_call_id=call.id or "", name=call.name, is_error=is_error, fault=fault)
 
     async def next_turn(self, conversation: Sequence[Message]) -> UserMessage | StopReason:
         event = _Event({"do": "message", "text": conversation[-1].content, "beside": _beside_calls(conversation)})
-        answer = await self._asked(event)
+        answer = event.answer = await self._asked(event)
         self._events.append(event)
         if self._user is not None and not answer.get("over"):
             return await self._answered(self._user, conversation)
@@ -215,7 +219,7 @@ class BenchWorld:
                 task=self._task.id,
                 events=events,
                 options=self._options,
-                over=self.over is not None,
+                over=self.over,
             )
         finally:
             await session.close()

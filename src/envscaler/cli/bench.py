@@ -37,7 +37,10 @@ def _register_install(bench_app: typer.Typer) -> None:
         data: Annotated[
             Path | None,
             typer.Option(
-                "--data", metavar="DIR", help="Folder with tasks in the benchmark's form, in place of its package's."
+                "--data",
+                "--tau-bench",
+                metavar="DIR",
+                help="Folder with tasks in the benchmark's form, in place of its package's; of tau-bench a checkout.",
             ),
         ] = None,
         again: Annotated[bool, typer.Option("--again", help="Make the environment anew in any case.")] = False,

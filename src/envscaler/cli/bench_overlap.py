@@ -141,8 +141,7 @@ async def _compared(
     from envscaler.bench.contents import contents_of
     from envscaler.bench.overlap import overlap_with
 
-    async with installed.crew() as crew:
-        contents = await contents_of(crew)
+    contents = await contents_of(installed)
     environments = ((store.read_environment(env_id), list(store.scenarios(env_id))) for env_id in store.env_ids())
     benchmark = installed.benchmark
     return await overlap_with(

@@ -82,7 +82,8 @@ def listed(benchmark: Benchmark, installed: Installed | None) -> Listed:
         title=benchmark.title,
         packages=benchmark.packages,
         installed=installed is not None,
-        stale=installed is not None and (installed.packages, installed.worker) != (benchmark.packages, worker_digest()),
+        stale=installed is not None
+        and (installed.packages, installed.worker) != (benchmark.packages, worker_digest(benchmark)),
         tasks={split: installed.count(split) for split in benchmark.splits} if installed is not None else {},
         data=installed.data if installed is not None else None,
     )

@@ -34,8 +34,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Environments:
 
 
 async def compared(installation: Installation, library: Environments) -> tuple[Contents, Overlap]:
-    async with installation.crew() as crew:
-        contents = await contents_of(crew)
+    contents = await contents_of(installation)
     told = await overlap_with("bfcl", installation.benchmark.packages, contents, library, NgramEmbedder())
     return contents, told
 

@@ -15,21 +15,17 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+from envscaler.bench.inside.absent import without
 from envscaler.bench.inside.ace_calls import Call, written
 from envscaler.bench.inside.ace_tasks import LANGUAGES, Task, contents, load
 from envscaler.bench.inside.bare import bare
 from envscaler.bench.inside.states import digest_of
 
-bare(
-    ("evalscope", "evalscope.benchmarks", "evalscope.third_party"),
-    # Of the loop over models only what carries out calls is used.
-    hollow=(
-        *("evalscope.api", "evalscope.api.agent", "evalscope.api.messages", "evalscope.api.model"),
-        *("evalscope.utils", "evalscope.utils.logger"),
-    ),
-)
-
-from evalscope.benchmarks.acebench import checker, prompts, rollout, scenarios  # noqa: E402
+bare("evalscope", "evalscope.benchmarks", "evalscope.third_party")
+# Of the loop over models only what carries out calls is used.
+_LOOP = ("evalscope.api", "evalscope.api.agent", "evalscope.api.messages", "evalscope.api.model")
+with without(*_LOOP, "evalscope.utils", "evalscope.utils.logger"):
+    from evalscope.benchmarks.acebench import checker, prompts, rollout, scenarios
 
 _RAISED = "Error during execution:"
 _POLICIES = (("Travel", "travel_policy"), ("BaseApi", "base_policy"))
@@ -77,7 +73,7 @@ class Episode:
         """
         what, tasks = question["do"], self._benchmark.tasks
         if what == "describe":
-            return {"version": self._benchmark.version, "steps": None}
+            return {"version": self._benchmark.version, "steps": None, "contents": True}
         if what == "tasks":
             return {"tasks": [_described(task) for task in tasks.values()]}
         if what == "contents":

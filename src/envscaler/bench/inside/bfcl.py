@@ -63,7 +63,7 @@ class Episode:
         """
         what = question["do"]
         if what == "describe":
-            return {"version": self._benchmark.version, "steps": self._benchmark.steps}
+            return {"version": self._benchmark.version, "steps": self._benchmark.steps, "contents": True}
         if what == "tasks":
             return {"tasks": [described(task) for task in self._benchmark.tasks.values()]}
         if what == "contents":
