@@ -83,7 +83,11 @@ def test_recorded_solutions_pass_with_what_the_user_does_and_their_failing_calls
 @pytest.mark.anyio
 async def test_a_user_does_something_itself_that_only_it_sees(line: Installation, crew: Crew) -> None:
     trajectory, asked = await talked(
-        line, crew, "telecom_on", ["Please press it.", book()], ["It is dark.", PRESS, "It clicked.", STOP_TOKEN]
+        line,
+        crew,
+        "telecom_on",
+        ["Please press it.", book(), "Done."],
+        ["It is dark.", PRESS, "It clicked.", STOP_TOKEN],
     )
     assert trajectory.scores == {"official": 1.0, "part.env_assertion": 1.0, "recorded.failed": 0, "recorded.raised": 0}
     assert [tool.name for tool in asked[0].tools] == ["press"]
