@@ -85,9 +85,11 @@ test-adapters: dev
 	$(BIN)/python tests/adapters/environments.py $(ADAPTERS)
 
 .PHONY: test-bench
-# Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench.
+# Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench. ACEBench is played too where
+# ENVSCALER_ACEBENCH names a checkout of it.
 test-bench: dev
-	$(BIN)/python -m pytest -m bench -s tests/bench/contract/test_bfcl.py
+	$(BIN)/python -m pytest -m bench -s tests/bench/contract/test_bfcl.py tests/bench/contract/test_ace.py \
+		tests/bench/contract/test_overlap.py
 
 .PHONY: test-tau2
 # tau-bench too where ENVSCALER_TAU_BENCH names a checkout of it.

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from envscaler.bench.catalogue import Benchmark
+from envscaler.bench.catalogue import HELD_OUT, Benchmark
 from envscaler.bench.comparison import BenchComparison
 from envscaler.bench.installation import Installation, Installed, worker_digest
 from envscaler.bench.report import BenchReport, bench_report
@@ -151,6 +151,7 @@ def show_listing(listing: Listing, out: Console) -> None:
     out.print(table)
     for one in listing.benchmarks:
         out.print(text_of(f"{one.name}: {one.title}" + (f", tasks of {one.data}" if one.data else "")))
+    out.print(text_of(f"{HELD_OUT.name}: those of a library, with nothing to install; bench run --library names it"))
     out.print(text_of(f"They lie in {visible(str(listing.folder))}; ENVSCALER_BENCH names another folder.", "dim"))
 
 

@@ -5,7 +5,6 @@ The checkout is the folder that ENVSCALER_ACEBENCH names.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -15,19 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.contract.conftest import installed
 from bench.contract.imperfect import ImperfectAgent
 
-from envscaler.bench.catalogue import benchmark_named
 from envscaler.bench.inside.ace_calls import written
 from envscaler.bench.installation import Installation, python_of
-from envscaler.bench.installing import install
 from envscaler.bench.known import faulty_tasks
 from envscaler.bench.report import bench_report
 from envscaler.bench.run import run_bench
 from envscaler.bench.tasks import BenchTask
 from envscaler.bench.world import BenchWorld, rules_of
 from envscaler.engine import bounded_map
-from envscaler.errors import UsageError
 from envscaler.messages import NOT_MADE
 from envscaler.rollout import RolloutSettings, play
 from envscaler.rollout.slip_policy import CallPolicy
@@ -52,12 +49,7 @@ def checkout() -> Path:
 @pytest.fixture(scope="module")
 def ace(place: Path, checkout: Path) -> Installation:
     """ACEBench with the tasks of the checkout."""
-    try:
-        return asyncio.run(install(benchmark_named("acebench"), data=checkout))
-    except UsageError as error:
-        if "failed" in str(error):
-            pytest.skip(f"acebench cannot be installed here: {error}")
-        raise
+    return installed("acebench", checkout)
 
 
 async def episodes(ace: Installation, tasks: Sequence[BenchTask], samples: Sequence[int]) -> list[Trajectory]:
