@@ -10,6 +10,9 @@ from envscaler.bench.world import RECORDED, VIOLATION
 from envscaler.rollout.results import Result, result_of
 from envscaler.store import RunStore
 
+ALL = "all"
+"""The part that scenarios are told under whose library does not say any more what it held out."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -66,7 +69,7 @@ def outcomes_of(run: RunStore, tasks: Mapping[str, BenchTask], *, of_library: bo
         task = tasks.get(name)
         last[name, trajectory.sample] = Outcome(
             task=name,
-            split=task.split if task is not None else "" if of_library else trajectory.env_id,
+            split=task.split if task is not None else ALL if of_library else trajectory.env_id,
             group=task.group if task is not None else trajectory.env_id if of_library else name,
             result=result_of(trajectory),
             scores=trajectory.scores,

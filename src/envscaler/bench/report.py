@@ -153,13 +153,16 @@ def known_of(record: RunRecord) -> tuple[Benchmark, Installed | None]:
     """The benchmark of a run, and what is installed of it, if that is what was played."""
     assert record.played is not None
     benchmark = benchmark_named(record.played.benchmark)
-    installed = None
+    there, installed = benchmark, None
     if benchmark != HELD_OUT:
         installed = read_installed(folder_of(benchmark))
     elif record.library is not None and is_library(record.library):
         with contextlib.suppress(UsageError):
-            benchmark, installed = held_out_of(LibraryStore.open(record.library))
-    return benchmark, installed if installed is not None and installed.digest == record.played.digest else None
+            there, installed = held_out_of(LibraryStore.open(record.library))
+    # What has changed since says nothing of the run, not even which parts it has.
+    return (
+        (there, installed) if installed is not None and installed.digest == record.played.digest else (benchmark, None)
+    )
 
 
 def run_card(
