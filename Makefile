@@ -87,12 +87,12 @@ test-adapters: dev
 .PHONY: test-bench
 # Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench.
 test-bench: dev
-	$(BIN)/python -m pytest -m bench -s tests/bench/contract/test_bfcl.py
+	$(BIN)/python -m pytest -m bench -s tests/bench/contract
 
 .PHONY: test-tau2
 # tau-bench too where ENVSCALER_TAU_BENCH names a checkout of it.
 test-tau2: dev
-	$(BIN)/python -m pytest -m bench -s tests/bench/contract/test_tau.py
+	$(BIN)/python -m pytest -m bench -s tests/bench/contract_tau
 
 perf: dev
 	$(BIN)/python -m perf

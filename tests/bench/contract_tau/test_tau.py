@@ -68,7 +68,8 @@ async def episodes(
             policy = CallPolicy(parallel=benchmark.parallel_calls)
             return await play(world, agent, step_limit=benchmark.step_limit, policy=policy)
 
-        every = [(task, sample) for task in tasks for sample in range(samples)]
+        # Mistakes are drawn by sample: tasks begin at different ones, so that few samples have all of them.
+        every = [(task, number + sample) for number, task in enumerate(tasks) for sample in range(samples)]
         return [trajectory async for trajectory in bounded_map(played, every, limit=SIDE_BY_SIDE)]
 
 
@@ -136,8 +137,8 @@ async def test_scores_and_observations_are_those_of_the_benchmarks_own_code(
 async def test_a_second_trial_begins_where_the_first_one_began(tau: Installation) -> None:
     """Also where the benchmark's code keeps the state in its modules: the first trial changed it."""
     tasks = [task for task in tau.installed.tasks if not tau.installed.recorded[task.id].noop][:: 20 * EVERY]
-    first = await episodes(tau, OracleAgent(), tasks, "recorded", 2)
-    for one, other in zip(first[::2], first[1::2], strict=True):
+    trials = await episodes(tau, OracleAgent(), tasks, "recorded", 2)
+    for one, other in zip(trials[::2], trials[1::2], strict=True):
         assert one.scenario_id == other.scenario_id
         assert seen(one) == seen(other)
         assert [step.state_digest for step in one.steps] == [step.state_digest for step in other.steps]
