@@ -88,13 +88,12 @@ test-adapters: dev
 # Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench. ACEBench is played too where
 # ENVSCALER_ACEBENCH names a checkout of it.
 test-bench: dev
-	$(BIN)/python -m pytest -m bench -s tests/bench/contract/test_bfcl.py tests/bench/contract/test_ace.py \
-		tests/bench/contract/test_overlap.py
+	$(BIN)/python -m pytest -m bench -s tests/bench/contract
 
 .PHONY: test-tau2
 # tau-bench too where ENVSCALER_TAU_BENCH names a checkout of it.
 test-tau2: dev
-	$(BIN)/python -m pytest -m bench -s tests/bench/contract/test_tau.py
+	$(BIN)/python -m pytest -m bench -s tests/bench/contract_tau
 
 perf: dev
 	$(BIN)/python -m perf

@@ -1,6 +1,6 @@
 """tau2-bench's own orchestrator and evaluators over recorded replies, run by the interpreter of its environment.
 
-    PYTHON tests/bench/contract/official_tau2.py RECORDED VERDICTS
+    PYTHON tests/bench/contract_tau/official_tau2.py RECORDED VERDICTS
 
 RECORDED has a line `{"id", "sample", "play", "steps"}` for each episode, where a step is `{"text", "calls"}`. The user
 says hello, does what is recorded of it where `play` is `recorded`, and then stops. What is written to VERDICTS is the

@@ -16,12 +16,15 @@ import pytest
 from bench.contract.conftest import installed
 from bench.contract.imperfect import ImperfectAgent
 
-from envscaler.agents import Agent, OracleAgent, RandomAgent
+from envscaler.agents import STOP_TOKEN, Agent, ModelAgent, OracleAgent, RandomAgent, UserSimulator
+from envscaler.bench.crew import Crew
 from envscaler.bench.installation import Installation, python_of
 from envscaler.bench.tasks import BenchTask
 from envscaler.bench.world import BenchWorld, rules_of
 from envscaler.engine import bounded_map
-from envscaler.messages import NOT_MADE
+from envscaler.llm.scripted import Scripted, ScriptedModel
+from envscaler.messages import NOT_MADE, AssistantMessage, ToolCall
+from envscaler.roles.role import Prompts
 from envscaler.rollout import play
 from envscaler.rollout.slip_policy import CallPolicy
 from envscaler.trajectory import Trajectory
@@ -68,7 +71,8 @@ async def episodes(
             policy = CallPolicy(parallel=benchmark.parallel_calls)
             return await play(world, agent, step_limit=benchmark.step_limit, policy=policy)
 
-        every = [(task, sample) for task in tasks for sample in range(samples)]
+        # Mistakes are drawn by sample: tasks begin at different ones, so that few samples have all of them.
+        every = [(task, number + sample) for number, task in enumerate(tasks) for sample in range(samples)]
         return [trajectory async for trajectory in bounded_map(played, every, limit=SIDE_BY_SIDE)]
 
 
@@ -136,9 +140,74 @@ async def test_scores_and_observations_are_those_of_the_benchmarks_own_code(
 async def test_a_second_trial_begins_where_the_first_one_began(tau: Installation) -> None:
     """Also where the benchmark's code keeps the state in its modules: the first trial changed it."""
     tasks = [task for task in tau.installed.tasks if not tau.installed.recorded[task.id].noop][:: 20 * EVERY]
-    first = await episodes(tau, OracleAgent(), tasks, "recorded", 2)
-    for one, other in zip(first[::2], first[1::2], strict=True):
+    trials = await episodes(tau, OracleAgent(), tasks, "recorded", 2)
+    for one, other in zip(trials[::2], trials[1::2], strict=True):
         assert one.scenario_id == other.scenario_id
         assert seen(one) == seen(other)
         assert [step.state_digest for step in one.steps] == [step.state_digest for step in other.steps]
         assert one.scores["official"] == other.scores["official"] == 1.0
+
+
+@pytest.fixture(scope="session")
+def tau2(place: Path) -> Installation:
+    """The one in which the user has tools."""
+    return installed("tau2")
+
+
+async def test_what_a_simulated_user_does_itself_counts(tau2: Installation) -> None:
+    """In telecom: the same calls made by a model that plays the user, and left out."""
+    tasks = [task for task in tau2.installed.tasks if task.split == "telecom"][:: 4 * EVERY]
+    played = 0
+    async with tau2.crew() as crew:
+        for task in tasks:
+            turns = await deeds_of_the_user(crew, task)
+            if not any(turns):
+                continue  # the agent does it all
+            for does, reward in ((True, 1.0), (False, 0.0)):
+                trajectory = await conversation(tau2, crew, task, turns if does else [[] for _ in turns])
+                assert trajectory.scores["official"] == reward, task.id
+                assert trajectory.user is not None
+                made = [said for said in trajectory.user.utterances if said.observation is not None]
+                assert len(made) == (sum(map(len, turns)) if does else 0)
+                played += does
+    print(f"telecom: {played} tasks of {len(tasks)} with what a simulated user does itself")
+    assert played > 0
+
+
+async def deeds_of_the_user(crew: Crew, task: BenchTask) -> list[list[dict[str, Any]]]:
+    """What is recorded of the user, for each turn of the agent."""
+    session = await crew.open()
+    await session.ask("open", task=task.id, options={"play": "recorded"})
+    turns = []
+    for calls in task.gold or ():
+        for call in calls:
+            await session.ask("call", name=call.name, arguments=call.arguments)
+        turns.append((await session.ask("message", text="", beside=[]))["deeds"])
+    await session.close()
+    return turns
+
+
+async def conversation(
+    installation: Installation, crew: Crew, task: BenchTask, turns: Sequence[Sequence[dict[str, Any]]]
+) -> Trajectory:
+    """The recorded calls, made by one model that plays the agent and another one that plays the user."""
+    replies: list[Scripted] = []
+    said: list[Scripted] = ["It does not work."]
+    for calls, deeds in zip(task.gold or (), turns, strict=True):
+        made = tuple(ToolCall(name=call.name, arguments=call.arguments) for call in calls)
+        replies += [*([AssistantMessage(tool_calls=made)] if made else []), "Please go on."]
+        said += [json.dumps({"name": deed["name"], "arguments": deed["arguments"]}) for deed in deeds]
+        said.append("That is done.")
+    said[-1] = STOP_TOKEN
+    user = ScriptedModel({"play_user": said}, name="user")
+    world = BenchWorld(
+        "tau2",
+        "v",
+        task,
+        crew,
+        rules=rules_of(installation),
+        options={},
+        mode="conversation",
+        user=lambda instructions: UserSimulator(user, instructions, prompts=Prompts(), slips="keep"),
+    )
+    return await play(world, ModelAgent(ScriptedModel({"agent_turn": replies}, name="agent")), step_limit=100)

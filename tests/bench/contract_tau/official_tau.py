@@ -1,6 +1,6 @@
 """tau-bench's own loop and reward over recorded replies, run by the interpreter of its environment.
 
-    PYTHON tests/bench/contract/official_tau.py CHECKOUT RECORDED VERDICTS
+    PYTHON tests/bench/contract_tau/official_tau.py CHECKOUT RECORDED VERDICTS
 
 RECORDED has a line `{"id", "sample", "play", "steps"}` for each episode, where a step is `{"text", "calls"}`. Of the
 calls of a step the first one counts, as in its `ToolCallingAgent`. The user answers as often as the agent was told to
