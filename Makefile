@@ -88,7 +88,7 @@ test-adapters: dev
 # Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench. ACEBench is played too where
 # ENVSCALER_ACEBENCH names a checkout of it.
 test-bench: dev
-	$(BIN)/python -m pytest -m bench -s tests/bench/contract
+	$(BIN)/python -m pytest -m "" -s tests/bench/contract
 
 .PHONY: test-tau2
 # tau-bench too where ENVSCALER_TAU_BENCH names a checkout of it.

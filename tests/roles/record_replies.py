@@ -97,7 +97,7 @@ def smaller(inputs: Record) -> Record:
             update[name] = value[:2]
         elif name in ("tools", "changes"):
             update[name] = value[:3]
-        elif name in ("state", "before", "after"):
+        elif name in ("state", "before", "after", "shown"):
             update[name] = _smaller_state(value)
         elif name in ("source", "class_source"):
             update[name] = "\n".join(value.splitlines()[:40])

@@ -8,7 +8,7 @@ import pytest
 
 from envscaler.roles import types as t
 from envscaler.skeleton import Rule
-from envscaler.synth.design import rules_for, state_doubt, tools_doubt
+from envscaler.synth.design import rules_for, rules_left, state_doubt, tools_doubt
 
 
 def attribute(name: str, **more: Any) -> dict[str, Any]:
@@ -92,3 +92,19 @@ def test_rules_name_only_tools_that_exist() -> None:
     tools = t.PlanToolsReply.model_validate({"tools": [tool("find"), tool("change", "update")]}).tools
     (rule,) = rules_for([Rule(text="r", tools=("burn", "change"))], tools)
     assert rule.tools == ("change",)
+
+
+def test_what_is_said_of_a_dropped_tool_alone_is_gone_with_it() -> None:
+    tools = t.PlanToolsReply.model_validate({"tools": [tool("find"), tool("change", "update")]}).tools
+    rules = [
+        Rule(text="of what is gone", tools=("burn",)),
+        Rule(text="of every state", tools=("burn",), predicate="True"),
+        Rule(text="of both", tools=("burn", "change")),
+        Rule(text="of whatever it may be"),
+    ]
+    left = rules_left(rules, tools)
+    assert [(rule.text, rule.tools) for rule in left] == [
+        ("of every state", ()),
+        ("of both", ("change",)),
+        ("of whatever it may be", ()),
+    ]

@@ -67,6 +67,16 @@ def rules_for(rules: Iterable[Rule], tools: Iterable[ToolSpec]) -> tuple[Rule, .
     )
 
 
+def rules_left(rules: Iterable[Rule], tools: Iterable[ToolSpec]) -> tuple[Rule, ...]:
+    """The rules after tools were dropped: what is said of these alone, and holds of no state, is gone with them."""
+    rules = tuple(rules)
+    return tuple(
+        left
+        for rule, left in zip(rules, rules_for(rules, tools), strict=True)
+        if left.tools or not rule.tools or rule.predicate is not None
+    )
+
+
 def state_doubt(reply: t.PlanStateReply) -> str | None:
     """What is wrong with a plan of the state, or None."""
     faults: list[str] = []

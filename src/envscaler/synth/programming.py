@@ -22,7 +22,7 @@ from envscaler.sandbox import DEFAULT_CLOCK, Program, Sandbox
 from envscaler.skeleton import Attribute, Entity, Rule, ToolSpec
 from envscaler.state import JsonValue, State
 from envscaler.synth.asking import Asking
-from envscaler.synth.design import Design, rules_for
+from envscaler.synth.design import Design, rules_left
 from envscaler.synth.methods import MethodWriter
 from envscaler.synth.salvage import Salvage, Salvaged
 from envscaler.synth.seeds import derived_seed
@@ -115,7 +115,7 @@ class _Programming:
         broken_predicates = await self._mend()
         source = self._assembled()
         tools = self._tools()
-        rules = rules_for(self._design.rules, tools)
+        rules = rules_left(self._design.rules, tools)
         return Programmed(
             source=source,
             class_name=self._class_name,

@@ -23,7 +23,7 @@ from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.synth.asking import Asking
 from envscaler.synth.assess import Examination, Terms, Trial
 from envscaler.synth.complaint import complaint
-from envscaler.synth.design import rules_for
+from envscaler.synth.design import rules_left
 from envscaler.synth.judging import CallJudge
 from envscaler.synth.methods import asked_method
 from envscaler.synth.regression import made_again
@@ -325,7 +325,7 @@ class _Repairing:
         if {tool.effect for tool in tools} != {"query", "update"}:
             return None
         source = remove_method(skeleton.source, skeleton.class_name, name)
-        rules = rules_for(skeleton.rules, tools)
+        rules = rules_left(skeleton.rules, tools)
         candidate = skeleton.model_copy(update={"source": source, "tools": tools, "rules": rules})
         if _new_fault(skeleton, candidate) is not None:
             return None

@@ -74,6 +74,8 @@ class _Update:
         self._read = made.read
         self._arguments = {name: value for name, value in made.arguments.items() if name in properties_of(made.tool)}
         self._several = takes_several(made.tool)
+        self._as_told: set[str] = set()
+        """Entities of which the record that is named has all that it was to get."""
 
     def examine(self, moved: Moved) -> None:
         """What became of the records of one entity."""
@@ -244,6 +246,8 @@ class _Update:
             # What has the value already that it is set to stays, and the time at which that was done does not.
             self._says("changed_other", what, plausible=bool(told) or all(is_moment(new.get(name)) for name in beyond))
             return
+        if allowed is not None and allowed <= told:
+            self._as_told.add(entity.name)
         left = [name for name in changed if name not in told]
         if left:
             self._said.doubts_whether(f"whether {listed(left)} of {entity.name} {key!r} had to change so")
@@ -275,9 +279,16 @@ class _Update:
         unexplained = [key for key in others if not (grown and _counted(before.get(key), after.get(key)))]
         if unexplained:
             self._said.doubts_whether(f"whether {listed(unexplained)} had to change")
-        if not others and not any(moved.added or moved.removed or moved.changed for moved in moves):
+        moved = others or any(moved.added or moved.removed or moved.changed for moved in moves)
+        if not moved and not self._is_there_already:
             self._said.doubts_whether("whether it may succeed without an effect")
         self._told(self._made.result)
+
+    @property
+    def _is_there_already(self) -> bool:
+        """Whether all that the tool is to do is to set what has that value."""
+        read = self._read
+        return read.declared and not read.creates and not read.deletes and self._as_told >= read.updates.keys()
 
     def _told(self, result: JsonValue) -> None:
         for moved in self._moves:
