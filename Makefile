@@ -19,6 +19,7 @@ help:
 	@echo "make test-trainers   what the exports write, read by each trainer itself in an environment of its own"
 	@echo "make test-adapters   environments played by gem, Gymnasium and TRL, each in an environment of its own"
 	@echo "make test-bench      benchmarks by their own packages: floors, ceilings, scores item by item"
+	@echo "make test-tau2       the same of tau2-bench, and of tau-bench where ENVSCALER_TAU_BENCH names a checkout"
 	@echo "make perf         speed and memory, ratios side by side"
 	@echo "make live TASKS=… BASE_URL=… MODEL=…   the same chain with a real model"
 	@echo "make live-replies BASE_URL=… MODEL=…   what a real model writes in each dialect, to be judged by hand"
@@ -84,9 +85,15 @@ test-adapters: dev
 	$(BIN)/python tests/adapters/environments.py $(ADAPTERS)
 
 .PHONY: test-bench
-# Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench.
+# Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench. ACEBench is played too where
+# ENVSCALER_ACEBENCH names a checkout of it.
 test-bench: dev
 	$(BIN)/python -m pytest -m "" -s tests/bench/contract
+
+.PHONY: test-tau2
+# tau-bench too where ENVSCALER_TAU_BENCH names a checkout of it.
+test-tau2: dev
+	$(BIN)/python -m pytest -m bench -s tests/bench/contract_tau
 
 perf: dev
 	$(BIN)/python -m perf

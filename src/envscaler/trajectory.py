@@ -125,6 +125,8 @@ class UserUtterance(Record):
     """The reply before the stop token was taken out."""
     reasoning: str | None = None
     slips: tuple[Slip, ...] = ()
+    observation: ToolMessage | None = None
+    """What came of it, where it was a call of a tool of the user's own; the agent hears of neither."""
 
 
 class UserRecord(Record):
@@ -201,7 +203,7 @@ class Trajectory(Record):
     tools: tuple[ToolSpec, ...] = ()
     steps: tuple[Step, ...] = ()
     use: dict[str, ModelUse] = {}
-    """Tokens and cost of the replies that were used, by role (`agent_turn`, `user_turn`)."""
+    """Tokens and cost of the replies that were used, by role (`agent_turn`, `user_turn`, `play_user`)."""
     stop: StopReason
     verdict: Verdict | None = None
     """None when there is no final state to judge (infrastructure) or no scenario."""

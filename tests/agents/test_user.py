@@ -5,13 +5,14 @@ from env.lending import scenario, skeleton
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envscaler.agents import STOP_TOKEN, SlipPolicy, UserSimulator
+from envscaler.agents import STOP_TOKEN, SlipPolicy, UserInstructions, UserSimulator
 from envscaler.agents.user import parse_user_turn
 from envscaler.errors import ReplyError
 from envscaler.llm.scripted import ScriptedModel
 from envscaler.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from envscaler.roles.role import Prompts
-from envscaler.roles.types import UserTurnInputs
+from envscaler.roles.types import PlayUserInputs, UserTurnInputs
+from envscaler.skeleton import ToolSpec
 
 SCENARIO = scenario(skeleton())
 TEXT = st.text().filter(lambda text: "#" not in text)
@@ -187,3 +188,52 @@ async def test_user_that_goes_in_circles_before_all_is_told_is_not_stopped() -> 
     assert not (await user.speak(chat)).stopped
     assert [(slip.kind, slip.repaired) for slip in user.record.slips] == [("never_stops", False)]
     assert user.masked is not None
+
+
+PHONE = ToolSpec(name="look", description="Looks at the phone.", parameters={"type": "object"}, effect="query")
+PART = UserInstructions(
+    text="Your phone (555-0199) has no signal. If told to switch it off, refuse. Your name is Ann Lee.",
+    greeting="Hello!",
+    tools=(PHONE,),
+)
+
+
+def instructed(*replies: str, slips: SlipPolicy = "retry") -> tuple[UserSimulator, ScriptedModel]:
+    model = ScriptedModel({"play_user": list(replies)}, name="u")
+    return UserSimulator(model, PART, prompts=Prompts(), slips=slips), model
+
+
+@pytest.mark.anyio
+async def test_an_instructed_user_does_something_itself_and_only_it_sees_what_came_of_it() -> None:
+    call = 'Let me look.\n```json\n{"name": "look", "arguments": {}}\n```'
+    user, model = instructed("No signal.", call, "It says 17 bars.", STOP_TOKEN)
+    conversation: list[Message] = [UserMessage(content=(await user.speak(())).text)]
+    conversation.append(AssistantMessage(content="What does it show?"))
+    turn = await user.speak(conversation)
+    assert turn.call == ToolCall(name="look")
+    user.saw(conversation, ToolMessage(content="17 bars", tool_call_id="", name="look"))
+    assert (await user.speak(conversation)).text == "It says 17 bars."
+    conversation += [UserMessage(content="It says 17 bars."), AssistantMessage(content="Then it works.")]
+    assert (await user.speak(conversation)).stopped
+    inputs = model.requests[-1].inputs
+    assert isinstance(inputs, PlayUserInputs)
+    assert [line.speaker for line in inputs.transcript] == ["user", "assistant", "user", "tool", "user", "assistant"]
+    assert inputs.transcript[3].text == "17 bars"
+    assert [said.observation is not None for said in user.record.utterances] == [False, True, False, False]
+    assert user.record.slips == ()  # 17 was shown to it, and nothing of its part has to be told
+
+
+@pytest.mark.anyio
+async def test_an_instructed_user_that_invents_or_does_what_it_cannot_is_asked_again() -> None:
+    user, model = instructed("My number is 555-0100.", '{"name": "restart", "arguments": {}}', "No signal here.")
+    assert (await user.speak(())).text == "No signal here."
+    assert len(model.requests) == 3
+    assert "nothing named 'restart'" in model.requests[-1].messages[-1].content
+    assert [(slip.kind, slip.repaired) for slip in user.record.slips] == [("invents", True)]
+
+
+@pytest.mark.anyio
+async def test_json_of_a_user_without_tools_is_only_text() -> None:
+    model = ScriptedModel({"play_user": 'It shows {"name": "look"} there.'})
+    user = UserSimulator(model, PART.model_copy(update={"tools": ()}), prompts=Prompts(), slips="keep")
+    assert (await user.speak(())).call is None

@@ -26,7 +26,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(envscaler [^`]+)`")
 FLAG = re.compile(r"`(--[a-z][a-z-]*)[^`]*`")
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
-TARGET = re.compile(r"\bmake ([a-z][a-z-]*)\b")
+TARGET = re.compile(r"\bmake ([a-z][a-z0-9-]*)\b")
 OTHERS_FLAGS = {"--strict"}
 """Flags of other programs that the pages name."""
 

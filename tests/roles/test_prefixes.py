@@ -170,6 +170,16 @@ PAIRS: dict[str, tuple[Record, Record, float]] = {
         ),
         0.9,
     ),
+    "play_user": (
+        t.PlayUserInputs(instructions="Renew your loan.", greeting="Hello.", stop_token="###STOP###"),
+        t.PlayUserInputs(
+            instructions="Renew your loan.",
+            greeting="Hello.",
+            transcript=(t.HeardLine(speaker="user", text="Hi."), t.HeardLine(speaker="assistant", text="Which loan?")),
+            stop_token="###STOP###",
+        ),
+        0.9,
+    ),
 }
 """Two calls of each role, and the share that they begin with alike at least."""
 

@@ -185,6 +185,18 @@ INPUTS: dict[str, Record] = {
         transcript=(UserMessage(content="I need a drill."), AssistantMessage(content="Which one?")),
         stop_token="###STOP###",
     ),
+    "play_user": t.PlayUserInputs(
+        instructions="You want to lend the impact drill. If it is out, you take the hand drill.",
+        greeting="Hello, what can I do for you?",
+        tools=(FIND,),
+        transcript=(
+            t.HeardLine(speaker="user", text="I need a drill."),
+            t.HeardLine(speaker="assistant", text="Which ones do you see?"),
+            t.HeardLine(speaker="user", text='{"name": "find_tools", "arguments": {}}'),
+            t.HeardLine(speaker="tool", text='["T-1"]'),
+        ),
+        stop_token="###STOP###",
+    ),
 }
 """One fixed request of each role."""
 

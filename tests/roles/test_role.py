@@ -15,7 +15,7 @@ TASK = FilterTaskInputs(task="Book table 4.")
 
 
 def test_every_role_has_a_name_a_prompt_and_a_known_family() -> None:
-    assert len({role.name for role in ROLES}) == len(ROLES) == 21
+    assert len({role.name for role in ROLES}) == len(ROLES) == 22
     assert {role.family for role in ROLES} == set(FAMILIES)
     assert all(Prompts().text(role) for role in ROLES)
 

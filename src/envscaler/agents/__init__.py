@@ -5,7 +5,7 @@ from envscaler.agents.model_agent import ModelAgent
 from envscaler.agents.oracle import OracleAgent, OracleStyle
 from envscaler.agents.plain_agents import NoopAgent, RandomAgent
 from envscaler.agents.prompting import SystemPrompts, prompt_digest, system_prompt
-from envscaler.agents.user import SLIP_KINDS, STOP_TOKEN, SlipPolicy, UserSimulator, UserTurn
+from envscaler.agents.user import SLIP_KINDS, STOP_TOKEN, SlipPolicy, UserInstructions, UserSimulator, UserTurn
 
 __all__ = [
     "SLIP_KINDS",
@@ -22,6 +22,7 @@ __all__ = [
     "RandomAgent",
     "SlipPolicy",
     "SystemPrompts",
+    "UserInstructions",
     "UserSimulator",
     "UserTurn",
     "prompt_digest",

@@ -34,6 +34,8 @@ class Briefing:
     """Name of what is played there, by which draws differ."""
     gold: tuple[tuple[SolutionCall, ...], ...] | None = None
     """The recorded solution there, for each user message; None: unknown."""
+    gold_said: tuple[str, ...] = ()
+    """What it says at the end of each turn, as far as that is recorded."""
     entities: tuple[Entity, ...] = ()
     language: str = "en"
 

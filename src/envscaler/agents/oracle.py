@@ -42,14 +42,19 @@ class OracleAgent:
         return "no recorded solution" if scenario.solution is None else None
 
     def start(self, briefing: Briefing) -> _OraclePlayer | _GoldPlayer:
-        return _OraclePlayer(briefing, self._style) if briefing.gold is None else _GoldPlayer(briefing.gold)
+        return (
+            _OraclePlayer(briefing, self._style)
+            if briefing.gold is None
+            else _GoldPlayer(briefing.gold, briefing.gold_said)
+        )
 
 
 class _GoldPlayer:
-    """Makes all calls that are recorded for a user message at once, then says that it is done."""
+    """Makes all calls that are recorded for a user message at once, then says what is recorded, or that it is done."""
 
-    def __init__(self, gold: Sequence[Sequence[SolutionCall]]) -> None:
+    def __init__(self, gold: Sequence[Sequence[SolutionCall]], words: Sequence[str]) -> None:
         self._gold = gold
+        self._words = words
 
     async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Completion:
         told = [index for index, message in enumerate(conversation) if message.role == "user"]
@@ -58,7 +63,7 @@ class _GoldPlayer:
         done = sum(message.fault != NOT_MADE for message in seen)
         calls = self._gold[turn] if turn < len(self._gold) else ()
         if done >= len(calls):
-            return said("oracle", GOLD_FINAL)
+            return said("oracle", (self._words[turn] if turn < len(self._words) else "") or GOLD_FINAL)
         # At once, because a benchmark may allow fewer steps in a turn than calls are recorded for it.
         rest = enumerate(calls[done:], done)
         return all_called(

@@ -47,6 +47,8 @@ def compare_bench(first: Path, second: Path, *, force: bool = False) -> BenchCom
 
 def _grouped(run: RunStore) -> list[Result]:
     """The results with groups in place of environments: variants of one task are alike, parts are not drawn."""
-    _, installed = known_of(record_of(run))
+    record = record_of(run)
+    _, installed = known_of(record)
     tasks = {task.id: task for task in installed.tasks} if installed is not None else {}
-    return [replace(outcome.result, env_id=outcome.group) for outcome in outcomes_of(run, tasks)]
+    outcomes = outcomes_of(run, tasks, of_library=record.library is not None)
+    return [replace(outcome.result, env_id=outcome.group) for outcome in outcomes]

@@ -209,11 +209,13 @@ class Crew:
     async def _end(self) -> None:
         control, self._control = self._control, None
         process, self._process = self._process, None
+        if process is not None:
+            # Before it learns that there is nothing more to do: what has ended by itself cannot be ended in order.
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
         if control is not None:
             control.close()
         if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
             await process.wait()
 
     def _log(self) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envscaler.bench.catalogue import BENCHMARKS, Benchmark, benchmark_named
+from envscaler.bench.catalogue import BENCHMARKS, HELD_OUT, Benchmark, benchmark_named
 from envscaler.bench.crew import INSIDE, Crew
 from envscaler.bench.tasks import BenchTask, task_of
 from envscaler.errors import StoreError, UsageError
@@ -99,9 +99,16 @@ def bench_folder() -> Path:
     return Path(cache).expanduser().absolute() / "envscaler" / "bench"
 
 
-def worker_digest() -> str:
-    """Digest of what of this package runs in environments of benchmarks."""
-    return digest({file.name: file.read_text(encoding="utf-8") for file in sorted(INSIDE.glob("*.py"))})
+def worker_digest(benchmark: Benchmark) -> str:
+    """Digest of what of this package runs in a benchmark's environment; modules of other benchmarks do not."""
+    others = {one.module for one in BENCHMARKS.values()} - {benchmark.module}
+    own = (file for file in sorted(INSIDE.glob("*.py")) if _benchmark_of(file.stem) not in others)
+    return digest({file.name: file.read_text(encoding="utf-8") for file in own})
+
+
+def _benchmark_of(module: str) -> str:
+    """What a module's name begins with."""
+    return module.partition("_")[0]
 
 
 def folder_of(benchmark: Benchmark) -> Path:
@@ -148,11 +155,13 @@ def open_benchmark(name: str) -> Installation:
         UsageError: if there is none, or it is not installed, or what was installed is of another version.
     """
     benchmark = benchmark_named(name)
+    if benchmark == HELD_OUT:
+        raise UsageError(f"{name} is a part of a library, and nothing to be installed; see envscaler bench run")
     folder = folder_of(benchmark)
     installed = read_installed(folder)
     if installed is None:
         raise UsageError(f"{name} is not installed in {folder.parent}; install it with: envscaler bench install {name}")
-    if installed.packages != benchmark.packages or installed.worker != worker_digest():
+    if installed.packages != benchmark.packages or installed.worker != worker_digest(benchmark):
         raise UsageError(
             f"{folder} was made by another version of envscaler; install it again: envscaler bench install {name}"
         )

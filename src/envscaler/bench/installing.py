@@ -8,7 +8,7 @@ import sys
 import venv
 from pathlib import Path
 
-from envscaler.bench.catalogue import Benchmark
+from envscaler.bench.catalogue import HELD_OUT, Benchmark
 from envscaler.bench.crew import Crew
 from envscaler.bench.installation import (
     FILE,
@@ -40,13 +40,20 @@ async def install(
     """Install a benchmark, unless it is there as it should be.
 
     Args:
-        data: folder with tasks in the benchmark's own form, in place of those of its package; an absolute path.
+        data: folder with tasks in the benchmark's own form, in place of those of its package, or where the benchmark
+            has no package; an absolute path.
         again: make the environment anew in any case.
 
     Raises:
         UsageError: if it cannot be installed or loaded, or has other tasks than it should.
         StoreError: if another process is installing it.
     """
+    if benchmark == HELD_OUT:
+        raise UsageError(f"{benchmark.name} is a part of a library, and nothing to be installed")
+    if data is None and benchmark.data == "needed":
+        raise UsageError(f"{benchmark.name} needs --data DIR: {benchmark.data_of}")
+    if data is not None and benchmark.data == "package":
+        raise UsageError(f"{benchmark.name} has the tasks of its package; leave out --data")
     progress = progress if progress is not None else NullProgress()
     folder = folder_of(benchmark)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +74,11 @@ def _usable(benchmark: Benchmark, folder: Path, data: Path | None) -> Installati
     installed = read_installed(folder)
     if installed is None:
         return None
-    same = (installed.packages, installed.worker, installed.data) == (benchmark.packages, worker_digest(), data)
+    same = (installed.packages, installed.worker, installed.data) == (
+        benchmark.packages,
+        worker_digest(benchmark),
+        data,
+    )
     return Installation(benchmark, folder, installed) if same else None
 
 
@@ -77,9 +88,12 @@ async def _checked(benchmark: Benchmark, folder: Path, data: Path | None, progre
             version, steps, tasks = await tasks_of(crew)
         except SandboxError as error:
             raise UsageError(f"{benchmark.name} cannot be loaded: {error}") from error
-        counts = {split: sum(task.split == split for task in tasks) for split in benchmark.splits}
-        if data is None and counts != dict(benchmark.tasks):
-            raise UsageError(f"{benchmark.name} has {counts} tasks where {dict(benchmark.tasks)} are expected")
+        # Each choice among its tasks is a whole benchmark.
+        for only in {tuple(sorted(task.only.items())) for task in tasks}:
+            own = [task for task in tasks if tuple(sorted(task.only.items())) == only]
+            counts = {split: sum(task.split == split for task in own) for split in benchmark.splits}
+            if data is None and counts != dict(benchmark.tasks):
+                raise UsageError(f"{benchmark.name} has {counts} tasks where {dict(benchmark.tasks)} are expected")
         progress.stage(CHECKING, len(tasks))
 
         async def look(task: BenchTask) -> Recorded:
@@ -93,7 +107,7 @@ async def _checked(benchmark: Benchmark, folder: Path, data: Path | None, progre
         packages=benchmark.packages,
         version=version,
         python=sys.version.split()[0],
-        worker=worker_digest(),
+        worker=worker_digest(benchmark),
         data=data,
         steps=steps,
         tasks=tasks,

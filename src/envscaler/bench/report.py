@@ -5,6 +5,7 @@ How it is shown is the business of `envscaler.report.bench` and of the command l
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
@@ -12,7 +13,8 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-from envscaler.bench.catalogue import Benchmark, benchmark_named
+from envscaler.bench.catalogue import HELD_OUT, Benchmark, benchmark_named
+from envscaler.bench.held_out import held_out_of
 from envscaler.bench.installation import Installed, folder_of, read_installed
 from envscaler.bench.known import Faulty, PublishedRow, faulty_tasks, published
 from envscaler.bench.outcomes import Outcome, outcomes_of
@@ -25,7 +27,8 @@ from envscaler.rollout.scores import score_table
 from envscaler.rollout.settings import Folder
 from envscaler.rollout.standing import Standing
 from envscaler.skeleton import ModelUse
-from envscaler.store import RunStore
+from envscaler.store import LibraryStore, RunStore
+from envscaler.store.grounds import is_library
 
 
 class Part(Record):
@@ -44,6 +47,8 @@ class Part(Record):
     """What the recorded solutions are worth in them."""
     pass_all: dict[int, Mean] = {}
     """pass^k: the chance that all of k episodes of a task pass."""
+    further: dict[str, Mean] = {}
+    """What else the benchmark tells, by name."""
 
 
 class Violated(Record):
@@ -67,6 +72,10 @@ class RunCard(Record):
     """What decides the score beside the model."""
     total: Part
     parts: dict[str, Part]
+    whole: int | None = None
+    """Tasks of the whole benchmark; None: not known."""
+    thinking: float | None = None
+    """Share of the model's replies with reasoning; None where no model played."""
     repeats: tuple[float, ...] = ()
     """The score of each sample by itself, where there are several."""
     deviation: float | None = None
@@ -119,7 +128,9 @@ def bench_report(runs: Sequence[Path]) -> BenchReport:
         card = run_card(run, record, benchmark, installed, wrong)
         cards.append(card)
         faulty |= {task: wrong[task] for task in card.faulty}
-        rows[benchmark.name] = published(benchmark.column)
+        assert record.played is not None
+        if benchmark.published_with.items() <= record.played.options.items():
+            rows[benchmark.name] = published(benchmark.column)
         first = firsts.setdefault(benchmark.name, record)
         if first is not record and (told := unlike(first, record)):
             differences[str(card.run)] = told
@@ -142,8 +153,16 @@ def known_of(record: RunRecord) -> tuple[Benchmark, Installed | None]:
     """The benchmark of a run, and what is installed of it, if that is what was played."""
     assert record.played is not None
     benchmark = benchmark_named(record.played.benchmark)
-    installed = read_installed(folder_of(benchmark))
-    return benchmark, installed if installed is not None and installed.digest == record.played.digest else None
+    there, installed = benchmark, None
+    if benchmark != HELD_OUT:
+        installed = read_installed(folder_of(benchmark))
+    elif record.library is not None and is_library(record.library):
+        with contextlib.suppress(UsageError):
+            there, installed = held_out_of(LibraryStore.open(record.library))
+    # What has changed since says nothing of the run, not even which parts it has.
+    return (
+        (there, installed) if installed is not None and installed.digest == record.played.digest else (benchmark, None)
+    )
 
 
 def run_card(
@@ -151,15 +170,16 @@ def run_card(
 ) -> RunCard:
     """What one run came to."""
     tasks = {task.id: task for task in installed.tasks} if installed is not None else {}
-    outcomes = outcomes_of(run, tasks)
+    outcomes = outcomes_of(run, tasks, of_library=record.library is not None)
     judged = [outcome for outcome in outcomes if outcome.judged]
     used = score_table([outcome.result for outcome in outcomes]).total
     samples = sorted({outcome.result.sample for outcome in judged})
     repeats = tuple(
         score
         for sample in samples
-        if (score := _part([one for one in judged if one.result.sample == sample], None).official.value) is not None
+        if (score := _part([one for one in judged if one.result.sample == sample], None, ()).official.value) is not None
     )
+    further = tuple(benchmark.further)
     ended = sum(outcome.result.stop not in UNFINISHED for outcome in outcomes)
     return RunCard(
         run=run.path,
@@ -167,16 +187,18 @@ def run_card(
         agent=record.settings.agent,
         model=record.models.get("agent"),
         settings=fair_settings(record),
-        total=_part(judged, installed),
+        total=_part(judged, installed, further),
         parts={
-            split: _part([one for one in judged if one.split == split], installed)
-            for split in benchmark.splits
+            split: _part([one for one in judged if one.split == split], installed, further)
+            for split in benchmark.splits or dict.fromkeys(one.split for one in judged)
             if any(one.split == split for one in judged)
         },
+        whole=sum(benchmark.tasks.values()) or None,
+        thinking=_thinking(judged) if record.settings.agent == "model" else None,
         repeats=repeats if len(repeats) > 1 else (),
         deviation=stdev(repeats) if len(repeats) > 1 else None,
         faulty=tuple(sorted({one.task for one in judged} & faulty.keys())),
-        without_faulty=_part([one for one in judged if one.task not in faulty], installed),
+        without_faulty=_part([one for one in judged if one.task not in faulty], installed, further),
         violations=_violations(judged),
         stops=used.stops,
         left_out=len(outcomes) - len(judged),
@@ -196,8 +218,10 @@ def fair_settings(record: RunRecord) -> dict[str, Any]:
     # For the oracle only; it says nothing of how others are measured.
     options = {name: value for name, value in played["options"].items() if name != "play"}
     models = {family: name for family, name in pins.pop("models").items() if family != "agent"}
-    for name in ("agent", "seed", "mode", "random_calls", "oracle", "user_slips", "observations", "coerce"):
+    for name in ("agent", "seed", "mode", "random_calls", "oracle", "observations", "coerce"):
         pins.pop(name)
+    if record.settings.agent != "model":
+        pins.pop("user_slips")
     sampling = pins.pop("sampling") if record.settings.agent == "model" else None
     pins |= {"prompts": pins["prompts"] or None, "models": models or None}
     told = {"tasks": played["digest"], "packages": list(played["packages"]), **options, **pins}
@@ -221,7 +245,14 @@ def _told(value: Any) -> str:
     return "not set" if value is None else f"{value!r}"
 
 
-def _part(outcomes: Sequence[Outcome], installed: Installed | None) -> Part:
+def _thinking(outcomes: Iterable[Outcome]) -> float | None:
+    replies, thought = 0, 0
+    for outcome in outcomes:
+        replies, thought = replies + outcome.replies, thought + outcome.thought
+    return thought / replies if replies else None
+
+
+def _part(outcomes: Sequence[Outcome], installed: Installed | None, further: Sequence[str]) -> Part:
     tasks = {outcome.task for outcome in outcomes}
     known = installed.recorded if installed is not None else {}
     splits = {outcome.task: outcome.split for outcome in outcomes}
@@ -243,7 +274,13 @@ def _part(outcomes: Sequence[Outcome], installed: Installed | None) -> Part:
         floor=share(lambda task: known[task].noop),
         ceiling=share(lambda task: known[task].passes),
         pass_all=_pass_all(outcomes),
+        further={name: _mean(outcomes, lambda own, name=name: _further(own, name)) for name in further},  # type: ignore[misc]
     )
+
+
+def _further(outcomes: Sequence[Outcome], name: str) -> float | None:
+    values = [value for one in outcomes if (value := one.further(name)) is not None]
+    return fsum(values) / len(values) if values else None
 
 
 def _pass_all(outcomes: Sequence[Outcome]) -> dict[int, Mean]:

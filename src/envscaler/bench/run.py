@@ -11,11 +11,12 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envscaler.bench.catalogue import Benchmark
 from envscaler.bench.crew import Crew
 from envscaler.bench.installation import Installation
 from envscaler.bench.settings import RUNS, cache_folder, played_of, rollout_settings, tasks_asked_for
 from envscaler.bench.tasks import BenchTask
-from envscaler.bench.world import BenchWorld
+from envscaler.bench.world import BenchWorld, rules_of
 from envscaler.engine import NullProgress, Progress
 from envscaler.errors import UsageError
 from envscaler.llm.tracing import about
@@ -28,7 +29,6 @@ from envscaler.rollout.report import RolloutReport, RunRecord, Skipped
 from envscaler.rollout.scheduler import Scheduler
 from envscaler.rollout.settings import RolloutSettings, run_id
 from envscaler.rollout.speaking import with_dialect
-from envscaler.rollout.world import TurnRules
 from envscaler.state import digest
 from envscaler.store import RunStore
 
@@ -48,6 +48,7 @@ async def run_bench(
     *,
     options: Mapping[str, str] | None = None,
     names: tuple[str, ...] = (),
+    prompts: Prompts | None = None,
     progress: Progress | None = None,
     runs: Path | None = None,
 ) -> RolloutReport:
@@ -58,6 +59,7 @@ async def run_bench(
         models: needed by the model agent.
         options: the benchmark's own, by name.
         names: tasks to play; empty: all.
+        prompts: prompt files of the simulated user; None: the package's.
         runs: where runs lie that name no folder; None: in the working folder.
 
     Raises:
@@ -67,7 +69,8 @@ async def run_bench(
     """
     runs = runs if runs is not None else Path(RUNS)
     settings = await with_dialect(cache_folder(runs), rollout_settings(installation.benchmark, settings), models)
-    run = _Run(installation, settings, models, options or {}, names, progress or NullProgress(), runs)
+    cast = Cast(settings, models, prompts if prompts is not None else Prompts(), instructed=False)
+    run = _Run(installation, settings, cast, options or {}, names, progress or NullProgress(), runs)
     run.store.require_usable()
     with run.store.writing():
         return await run.keeper.keep(run.play_missing)
@@ -78,7 +81,7 @@ class _Run:
         self,
         installation: Installation,
         settings: RolloutSettings,
-        models: Models | None,
+        cast: Cast,
         options: Mapping[str, str],
         names: tuple[str, ...],
         progress: Progress,
@@ -86,16 +89,13 @@ class _Run:
     ) -> None:
         self.installation = installation
         self.settings = settings
-        # The ceiling is what the recorded calls are worth, also where nobody is told or able to make them.
-        recorded = {"play": "recorded"} if settings.agent == "oracle" else {}
-        self.options = {**installation.benchmark.chosen(options), **recorded}
-        self.cast = Cast(settings, models, Prompts(), instructed=False)
+        self.options = {**installation.benchmark.chosen(options), **_play(installation.benchmark, settings)}
+        self.cast = cast
         if self.cast.names.get("agent") == OFFLINE:
             raise UsageError("the offline model plays recorded plans only, and benchmarks have none; name a --model")
-        self.tasks = tasks_asked_for(installation.benchmark, installation.installed, settings, names)
+        self.tasks = tasks_asked_for(installation.benchmark, installation.installed, settings, names, self.options)
         self.version = digest(list(installation.benchmark.packages))
         played = played_of(installation.benchmark, installation.installed, self.options)
-        cast = self.cast
         name = run_id(settings, cast.names, cast.prompts, cast.sampling, played)
         folder = settings.out if settings.out is not None else runs / installation.benchmark.name / name
         record = RunRecord(
@@ -161,8 +161,10 @@ class _Run:
             self.version,
             task,
             crew,
-            rules=TurnRules(steps=self.installation.installed.steps, empty_replies=True),
+            rules=rules_of(self.installation),
             options=self.options,
+            mode=self.settings.mode,
+            user=lambda instructions: self.cast.instructed_user(instructions, sample, replies),
             sample=sample,
             agent_seed=self.settings.seed,
         )
@@ -178,6 +180,15 @@ class _Run:
 
     def _name(self, task: BenchTask, sample: int) -> str:
         return f"{task.id} {sample} {self.version} {task.digest}"
+
+
+def _play(benchmark: Benchmark, settings: RolloutSettings) -> dict[str, str]:
+    """What the worker has to know of who plays."""
+    # The ceiling is what the recorded calls are worth, also where nobody is told or able to make them.
+    if settings.agent == "oracle":
+        return {"play": "recorded"}
+    # Who is no model has nothing to say to a model that plays the user.
+    return {"play": "alone"} if benchmark.conversation and settings.agent != "model" else {}
 
 
 def _in_turns(tasks: Sequence[BenchTask]) -> Iterator[BenchTask]:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from envscaler.cli import bench_overlap
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
 from envscaler.cli.model_flags import ModelFlags
-from envscaler.cli.play_flags import PlayFlags
+from envscaler.cli.play_flags import PlayFlags, SlipsName
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:
     from envscaler.cli.progress import Reporter
     from envscaler.models import Models
     from envscaler.roles.role import Prompts
-    from envscaler.rollout import RolloutReport
+    from envscaler.rollout import RolloutReport, RolloutSettings
 
 _NAME = typer.Argument(metavar="BENCH", help="Name of a benchmark; `envscaler bench list` tells them.")
 
@@ -26,6 +27,7 @@ def register(bench_app: typer.Typer) -> None:
     _register_install(bench_app)
     _register_run(bench_app)
     _register_report(bench_app)
+    bench_overlap.register(bench_app)
 
 
 def _register_install(bench_app: typer.Typer) -> None:
@@ -35,7 +37,10 @@ def _register_install(bench_app: typer.Typer) -> None:
         data: Annotated[
             Path | None,
             typer.Option(
-                "--data", metavar="DIR", help="Folder with tasks in the benchmark's form, in place of its package's."
+                "--data",
+                "--tau-bench",
+                metavar="DIR",
+                help="Folder with tasks in the benchmark's form, in place of its package's; of tau-bench a checkout.",
             ),
         ] = None,
         again: Annotated[bool, typer.Option("--again", help="Make the environment anew in any case.")] = False,
@@ -109,12 +114,26 @@ def _register_run(bench_app: typer.Typer) -> None:
             int | None,
             typer.Option("--step-limit", min=1, help="Turns of the agent at most; else what the benchmark allows."),
         ] = None,
+        library: Annotated[
+            Path | None,
+            typer.Option(
+                "--library", "-l", metavar="LIBRARY", help="For the benchmark held-out: whose scenarios are played."
+            ),
+        ] = None,
+        user_slips: Annotated[
+            SlipsName,
+            typer.Option(
+                "--user-slips",
+                help="Slips of the simulated user: count them, ask it again, or also mask what slips all the same.",
+            ),
+        ] = SlipsName.RETRY,
         models: ModelFlags = ModelFlags(),  # noqa: B008 - a frozen value
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
         """Let an agent play a benchmark and record every step. Stopped at any moment, the same command resumes."""
         import asyncio
 
+        from envscaler.bench.catalogue import HELD_OUT
         from envscaler.bench.installation import open_benchmark
         from envscaler.bench.run import run_bench
         from envscaler.bench.settings import RUNS, cache_folder
@@ -123,7 +142,8 @@ def _register_run(bench_app: typer.Typer) -> None:
         from envscaler.cli.progress import reporter
         from envscaler.rollout import RolloutSettings
 
-        installed = open_benchmark(name)
+        if (library is not None) != (name == HELD_OUT.name):
+            raise UsageError("--library names the library of the benchmark held-out; give both or neither")
         settings = RolloutSettings(
             **play.settings(),
             samples=samples,
@@ -132,19 +152,61 @@ def _register_run(bench_app: typer.Typer) -> None:
             scenarios_per_env=limit,
             out=out,
             concurrency=concurrency,
+            user_slips=user_slips.value,
         )
         chosen, names = _options(option or []), tuple(task or ())
+        if library is not None:
+            report = _play_held_out(library, settings, chosen, names, models, output)
+            show_report(report, output, show_run)
+            return _code(report)
+        installed = open_benchmark(name)
         if settings.agent == "model":
 
-            async def work(opened: Models, _: Prompts, progress: Reporter) -> RolloutReport:
-                return await run_bench(installed, settings, opened, options=chosen, names=names, progress=progress)
+            async def work(opened: Models, prompts: Prompts, progress: Reporter) -> RolloutReport:
+                return await run_bench(
+                    installed, settings, opened, options=chosen, names=names, prompts=prompts, progress=progress
+                )
 
             report = ask_with_cache(models, cache_folder(Path(RUNS)), work, quiet=output.quiet)
         else:
             with reporter(quiet=output.quiet) as display:
                 report = asyncio.run(run_bench(installed, settings, options=chosen, names=names, progress=display))
         show_report(report, output, show_run)
-        return EXIT_OK if report.scores.episodes and not report.unfinished else EXIT_NO_RESULT
+        return _code(report)
+
+
+def _code(report: RolloutReport) -> int:
+    return EXIT_OK if report.scores.episodes and not report.unfinished else EXIT_NO_RESULT
+
+
+def _play_held_out(
+    library: Path,
+    settings: RolloutSettings,
+    options: dict[str, str],
+    names: tuple[str, ...],
+    models: ModelFlags,
+    output: OutputFlags,
+) -> RolloutReport:
+    import asyncio
+
+    from envscaler.bench.held_out import run_held_out
+    from envscaler.cli.asking import ask_models
+    from envscaler.cli.progress import reporter
+    from envscaler.cli.show import warn
+    from envscaler.env import open_library
+
+    with open_library(library) as opened:
+
+        async def work(asked: Models | None, prompts: Prompts | None, progress: Reporter) -> RolloutReport:
+            return await run_held_out(opened, settings, asked, prompts, options=options, names=names, progress=progress)
+
+        if settings.agent == "model" or options.get("mode") == "conversation":
+            report = ask_models(models, library, work, quiet=output.quiet)
+        else:
+            with reporter(quiet=output.quiet) as display:
+                report = asyncio.run(work(None, None, display))
+    warn(opened.problems)
+    return report
 
 
 def _register_report(bench_app: typer.Typer) -> None:

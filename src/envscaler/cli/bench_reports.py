@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from envscaler.bench.catalogue import Benchmark
+from envscaler.bench.catalogue import HELD_OUT, Benchmark
 from envscaler.bench.comparison import BenchComparison
 from envscaler.bench.installation import Installation, Installed, worker_digest
 from envscaler.bench.report import BenchReport, bench_report
+from envscaler.bench.tasks import BenchTask
 from envscaler.cli.output import text_of
 from envscaler.cli.score_tables import show_comparison
 from envscaler.cli.spending import show_spent
@@ -81,7 +82,8 @@ def listed(benchmark: Benchmark, installed: Installed | None) -> Listed:
         title=benchmark.title,
         packages=benchmark.packages,
         installed=installed is not None,
-        stale=installed is not None and (installed.packages, installed.worker) != (benchmark.packages, worker_digest()),
+        stale=installed is not None
+        and (installed.packages, installed.worker) != (benchmark.packages, worker_digest(benchmark)),
         tasks={split: installed.count(split) for split in benchmark.splits} if installed is not None else {},
         data=installed.data if installed is not None else None,
     )
@@ -90,9 +92,9 @@ def listed(benchmark: Benchmark, installed: Installed | None) -> Listed:
 def installation_summary(made: Installation) -> InstallationSummary:
     """What an installation was found to hold."""
     parts = {}
-    for split in made.benchmark.splits:
-        own = [made.installed.recorded[task.id] for task in made.installed.tasks if task.split == split]
-        parts[split] = PartSummary(
+    for named in dict.fromkeys(map(_part_of, made.installed.tasks)):
+        own = [made.installed.recorded[task.id] for task in made.installed.tasks if _part_of(task) == named]
+        parts[named] = PartSummary(
             tasks=len(own),
             passing=sum(one.passes for one in own),
             raised=sum(one.raised > 0 for one in own),
@@ -108,6 +110,11 @@ def installation_summary(made: Installation) -> InstallationSummary:
         parts=parts,
         faulty=sum(bool(one.raised or one.failed) for one in made.installed.recorded.values()),
     )
+
+
+def _part_of(task: BenchTask) -> str:
+    """The part of a task, with the options that it is played with alone."""
+    return " ".join((task.split, *task.only.values()))
 
 
 def show_installation(summary: InstallationSummary, out: Console) -> None:
@@ -144,6 +151,7 @@ def show_listing(listing: Listing, out: Console) -> None:
     out.print(table)
     for one in listing.benchmarks:
         out.print(text_of(f"{one.name}: {one.title}" + (f", tasks of {one.data}" if one.data else "")))
+    out.print(text_of(f"{HELD_OUT.name}: those of a library, with nothing to install; bench run --library names it"))
     out.print(text_of(f"They lie in {visible(str(listing.folder))}; ENVSCALER_BENCH names another folder.", "dim"))
 
 

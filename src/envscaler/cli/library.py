@@ -101,7 +101,7 @@ def register(library_app: typer.Typer) -> None:
             curriculum=_curriculum(curriculum) if curriculum is not None else None,
         )
         report = filter_library(library, out, selection)
-        show_report(report, output, _show_filter)
+        show_report(report, output, show_filter)
         return EXIT_OK if report.environments else EXIT_NO_RESULT
 
     @command(library_app, "split", panel="Library")
@@ -151,7 +151,8 @@ def _show_merge(report: MergeReport, out: Console) -> None:
     _show_library(report.library, out)
 
 
-def _show_filter(report: FilterReport, out: Console) -> None:
+def show_filter(report: FilterReport, out: Console) -> None:
+    """What was taken over into a new library, and why the rest was not."""
     from envscaler.cli.output import text_of
     from envscaler.report.wording import count
 

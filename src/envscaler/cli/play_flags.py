@@ -47,6 +47,14 @@ class ReasoningName(StrEnum):
     ALL = "all"
 
 
+class SlipsName(StrEnum):
+    """What is made of slips of the simulated user."""
+
+    KEEP = "keep"
+    RETRY = "retry"
+    MASK = "mask"
+
+
 @dataclass(frozen=True)
 class PlayFlags:
     """The agent, and the form of its replies."""

@@ -11,7 +11,7 @@ import typer
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
 from envscaler.cli.isolation import IsolationName, IsolationOption
 from envscaler.cli.model_flags import ModelFlags
-from envscaler.cli.play_flags import PlayFlags
+from envscaler.cli.play_flags import PlayFlags, SlipsName
 
 if TYPE_CHECKING:
     from envscaler.cli.progress import Reporter
@@ -25,14 +25,6 @@ class OracleName(StrEnum):
 
     PLAIN = "plain"
     VARIED = "varied"
-
-
-class SlipsName(StrEnum):
-    """What is made of slips of the simulated user."""
-
-    KEEP = "keep"
-    RETRY = "retry"
-    MASK = "mask"
 
 
 class ModeName(StrEnum):

@@ -39,6 +39,10 @@ class Selection(Record):
     """Only scenarios whose calibrated pass rate is in it."""
     curriculum: Curriculum | None = None
     """Only scenarios that stand in it."""
+    without_environments: tuple[str, ...] = ()
+    """Ids of environments that are like those of a benchmark."""
+    without_scenarios: tuple[tuple[str, str], ...] = ()
+    """Scenarios that are like tasks of a benchmark: ids of environment and scenario."""
 
     @property
     def of_scenarios(self) -> bool:
@@ -136,6 +140,8 @@ def _environment_fault(
     split: str | None,
 ) -> str | None:
     """Why an environment is left out; None when it fits."""
+    if skeleton.id in selection.without_environments:
+        return "like one of a benchmark"
     if selection.env_ids and not any(fnmatchcase(skeleton.id, pattern) for pattern in selection.env_ids):
         return "not among the ids asked for"
     if selection.splits and split not in selection.splits:
@@ -185,6 +191,8 @@ def _fitting(
 
 def _scenario_fault(skeleton: EnvSkeleton, scenario: Scenario, proof: Proof | None, selection: Selection) -> str | None:
     """Why a scenario is left out; None when it fits."""
+    if (scenario.env_id, scenario.id) in selection.without_scenarios:
+        return "like a task of a benchmark"
     if selection.levels:
         level = scenario.difficulty.level if scenario.difficulty is not None else None
         if level not in selection.levels:

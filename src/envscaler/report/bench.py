@@ -11,7 +11,7 @@ from importlib import resources
 
 from markupsafe import escape
 
-from envscaler.bench.catalogue import Benchmark, benchmark_named
+from envscaler.bench.catalogue import HELD_OUT, Benchmark, benchmark_named
 from envscaler.bench.report import BenchReport, Part, RunCard
 from envscaler.report.wording import count
 from envscaler.rollout.estimates import Mean
@@ -22,6 +22,9 @@ VIOLATIONS = {
     "withheld_tool": "called a function that it had not been told of yet",
 }
 _SHOWN = 10
+_CHECKED = {True: "scenarios' own checks", False: "benchmark's own checker"}
+_DRAWN = {True: "environments drawn anew", False: "tasks drawn anew with their variants in all parts"}
+"""By whether the benchmark is a library's held-out scenarios."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,9 @@ class Table:
 
 
 def tables_of(report: BenchReport) -> Iterator[Table]:
-    """The tables of a report, those of each benchmark together."""
+    """The tables of a report, those of each benchmark together; before them, of several, one with all their scores."""
+    if len({card.benchmark for card in report.runs}) > 1:
+        yield _overview(report)
     for name in dict.fromkeys(card.benchmark for card in report.runs):
         benchmark = benchmark_named(name)
         cards = [card for card in report.runs if card.benchmark == name]
@@ -95,22 +100,98 @@ def share(mean: Mean | float | None) -> str:
     return f"{100 * mean.value:.2f}{ends}"
 
 
-def _scores(benchmark: Benchmark, cards: Sequence[RunCard], report: BenchReport) -> Table:
-    splits = benchmark.splits
+def _overview(report: BenchReport) -> Table:
+    """The paper's table: who played, and the score in each benchmark."""
+    benchmarks = [benchmark_named(name) for name in dict.fromkeys(card.benchmark for card in report.runs)]
+    players: dict[tuple[str, str], dict[str, list[RunCard]]] = {}
+    for card in report.runs:
+        players.setdefault((_player(card), _how(card)), {}).setdefault(card.benchmark, []).append(card)
     rows: list[tuple[str, ...]] = []
+    for (player, how), runs in players.items():
+        for index in range(max(map(len, runs.values()))):
+            own = [runs.get(benchmark.name, [])[index : index + 1] for benchmark in benchmarks]
+            rows.append((player, how, *(share(card[0].total.official) if card else "–" for card in own)))
+    for row, bound in (
+        ("  doing nothing", lambda part: part.floor),
+        ("  recorded solutions", lambda part: part.ceiling),
+    ):
+        told = (_common(report, benchmark, bound) for benchmark in benchmarks)
+        rows.append((row, "", *map(share, told)))
+    published: dict[tuple[str, str], dict[str, float]] = {}
+    for benchmark in benchmarks:
+        for one in report.published.get(benchmark.name, ()):
+            published.setdefault((one.model, one.source), {})[benchmark.name] = one.scores[benchmark.column]
+    for (model, _), scores in published.items():
+        cells = (f"{scores[one.name]:.2f}" if one.name in scores else "–" for one in benchmarks)
+        rows.append((f"{model} (published)", "", *cells))
+    notes = [
+        "In percent; parts, intervals and all settings stand in the tables below. What doing nothing and recorded "
+        "solutions are worth is told where all runs of a benchmark played the same tasks.",
+        *(
+            f"{_player(card)} in {benchmark_named(card.benchmark).column}: {_tasks_of(card)}, not the whole benchmark."
+            for card in report.runs
+            if _is_part(card)
+        ),
+        *(f"Published: {source}." for source in dict.fromkeys(source for _, source in published)),
+    ]
+    return Table(
+        "All benchmarks", ("model", "played with", *(one.column for one in benchmarks)), tuple(rows), tuple(notes)
+    )
+
+
+def _common(report: BenchReport, benchmark: Benchmark, bound: Callable[[Part], float | None]) -> float | None:
+    """A floor or ceiling that all runs of a benchmark have; None where they differ."""
+    values = {bound(card.total) for card in report.runs if card.benchmark == benchmark.name}
+    return values.pop() if len(values) == 1 else None
+
+
+def _how(card: RunCard) -> str:
+    """What a model's score depends on beside the model, in a few words."""
+    if card.agent != "model":
+        return ""
+    sampling = card.settings.get("sampling") or {}
+    told = [_thinking(card)]
+    told += [f"{name} {sampling[name]}" for name in ("temperature", "top_p") if sampling.get(name) is not None]
+    return ", ".join((*filter(None, told), f"{card.settings.get('dialect', 'native')} calls"))
+
+
+def _thinking(card: RunCard) -> str:
+    """Whether a model thought before its replies, as they show it."""
+    if card.thinking is None:
+        return ""
+    if card.thinking in (0.0, 1.0):
+        return "thinking" if card.thinking else "non-thinking"
+    return f"thinking in {card.thinking:.0%} of its replies"
+
+
+def _is_part(card: RunCard) -> bool:
+    return card.whole is not None and card.total.tasks < card.whole
+
+
+def _scores(benchmark: Benchmark, cards: Sequence[RunCard], report: BenchReport) -> Table:
+    splits = _splits(benchmark, cards)
+    rows: list[tuple[str, ...]] = []
+    none = ("–",) * len(benchmark.further)
     for card in cards:
-        rows.append((named(card, cards), *_row(benchmark, card, lambda part: share(part.official))))
-        floors = _row(benchmark, card, lambda part: share(part.floor))
-        ceilings = _row(benchmark, card, lambda part: share(part.ceiling))
-        rows += [("  doing nothing", *floors), ("  recorded solutions", *ceilings)]
+        told = (share(card.total.further.get(name)) for name in benchmark.further)
+        rows.append((named(card, cards), *_row(splits, card, lambda part: share(part.official)), *told))
+        floors = _row(splits, card, lambda part: share(part.floor))
+        ceilings = _row(splits, card, lambda part: share(part.ceiling))
+        rows += [("  doing nothing", *floors, *none), ("  recorded solutions", *ceilings, *none)]
     published = report.published.get(benchmark.name, ())
     rows += [
-        (f"{row.model} (published)", *("–" for _ in splits), f"{row.scores[benchmark.column]:.2f}") for row in published
+        (f"{row.model} (published)", *("–" for _ in splits), f"{row.scores[benchmark.column]:.2f}", *none)
+        for row in published
     ]
-    head = ("model", *(benchmark.labels.get(split, split) for split in splits), benchmark.column)
+    head = (
+        "model",
+        *(benchmark.labels.get(split, split) for split in splits),
+        benchmark.column,
+        *benchmark.further.values(),
+    )
     notes = [
-        "In percent, by the benchmark's own checker; its score is the mean of its parts. In brackets: 95% intervals, "
-        "tasks drawn anew with their variants in all parts. Below each run: what doing nothing and what the recorded "
+        f"In percent, by the {_CHECKED[benchmark == HELD_OUT]}; its score is the mean of its parts. In brackets: 95% "
+        f"intervals, {_DRAWN[benchmark == HELD_OUT]}. Below each run: what doing nothing and what the recorded "
         "solutions are worth in the same tasks."
     ]
     notes += [
@@ -120,22 +201,24 @@ def _scores(benchmark: Benchmark, cards: Sequence[RunCard], report: BenchReport)
         if card.repeats
     ]
     notes += [f"{named(card, cards)}: {card.lack}." for card in cards if card.lack]
-    notes += [
-        f"{named(card, cards)}: {_tasks_of(benchmark, card)}, not the whole benchmark."
-        for card in cards
-        if card.total.tasks < sum(benchmark.tasks.values())
-    ]
+    notes += [f"{named(card, cards)}: {_tasks_of(card)}, not the whole benchmark." for card in cards if _is_part(card)]
     notes += [f"Published: {source}." for source in dict.fromkeys(row.source for row in published)]
     return Table(benchmark.title, head, tuple(rows), tuple(notes))
 
 
-def _tasks_of(benchmark: Benchmark, card: RunCard) -> str:
+def _tasks_of(card: RunCard) -> str:
+    benchmark = benchmark_named(card.benchmark)
     told = (f"{part.tasks} {benchmark.labels.get(split, split)}" for split, part in card.parts.items())
     return f"tasks: {', '.join(told)}"
 
 
-def _row(benchmark: Benchmark, card: RunCard, cell: Callable[[Part], str]) -> tuple[str, ...]:
-    parts = (cell(card.parts[split]) if split in card.parts else "–" for split in benchmark.splits)
+def _splits(benchmark: Benchmark, cards: Sequence[RunCard]) -> tuple[str, ...]:
+    """The parts of a benchmark: its own, or where they are a library's those that were played."""
+    return benchmark.splits or tuple(dict.fromkeys(split for card in cards for split in card.parts))
+
+
+def _row(splits: Sequence[str], card: RunCard, cell: Callable[[Part], str]) -> tuple[str, ...]:
+    parts = (cell(card.parts[split]) if split in card.parts else "–" for split in splits)
     return (*parts, cell(card.total))
 
 
@@ -202,6 +285,8 @@ def _course(benchmark: Benchmark, cards: Sequence[RunCard]) -> Table:
 def _settings(benchmark: Benchmark, cards: Sequence[RunCard], report: BenchReport) -> Table:
     names = list(dict.fromkeys(name for card in cards for name in card.settings))
     rows = [(name, *(_told(card.settings.get(name)) for card in cards)) for name in names]
+    if any(card.thinking is not None for card in cards):
+        rows.append(("thinking, as replies show it", *(_thinking(card) or "–" for card in cards)))
     notes = [
         f"{run} was played otherwise than the first run, so that they cannot be compared: {told}."
         for run, told in report.differences.items()

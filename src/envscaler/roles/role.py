@@ -73,6 +73,7 @@ WRITE_CHECK = Role("write_check", "scenario_writer", "scenarios", t.WriteCheckIn
 WRITE_CHECKS = Role("write_checks", "scenario_writer", "scenarios", t.WriteChecksInputs, t.CodeBlocksReply, "blocks")
 AGENT_TURN = Role("agent_turn", "agent", "rollout", t.AgentTurnInputs, t.TextReply, "text")
 USER_TURN = Role("user_turn", "user", "rollout", t.UserTurnInputs, t.TextReply, "text")
+PLAY_USER = Role("play_user", "user", "rollout", t.PlayUserInputs, t.TextReply, "text")
 
 ROLES: tuple[Role[Any], ...] = (
     FILTER_TASK,
@@ -96,6 +97,7 @@ ROLES: tuple[Role[Any], ...] = (
     WRITE_CHECKS,
     AGENT_TURN,
     USER_TURN,
+    PLAY_USER,
 )
 
 

@@ -326,6 +326,28 @@ class UserTurnInputs(Record):
     language: str = "en"
 
 
+class HeardLine(Record):
+    """One thing that the user of a conversation said, heard, did or saw."""
+
+    speaker: Literal["user", "assistant", "tool"]
+    """`tool`: what came of a call of the user's own."""
+    text: str
+
+
+class PlayUserInputs(Record):
+    """What the user of a benchmark's conversation knows."""
+
+    instructions: str
+    """In the benchmark's own words."""
+    greeting: str = ""
+    """What the assistant says first; empty where the user begins."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the user can do itself."""
+    transcript: tuple[HeardLine, ...] = ()
+    stop_token: str
+    language: str = "en"
+
+
 class TextReply(Record):
     """A reply that is free text."""
 

@@ -8,13 +8,22 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from envscaler.agents import Agent, ModelAgent, NoopAgent, OracleAgent, RandomAgent, SystemPrompts, UserSimulator
+from envscaler.agents import (
+    Agent,
+    ModelAgent,
+    NoopAgent,
+    OracleAgent,
+    RandomAgent,
+    SystemPrompts,
+    UserInstructions,
+    UserSimulator,
+)
 from envscaler.agents.dialects import Dialect, dialect_of, prompt_file_digest
 from envscaler.errors import UsageError
 from envscaler.llm.chat import ChatModel
 from envscaler.models import Faults
 from envscaler.models.settings import OFFLINE
-from envscaler.roles.role import USER_TURN, Family, Prompts
+from envscaler.roles.role import PLAY_USER, USER_TURN, Family, Prompts
 from envscaler.rollout.recall import EpisodeReplies
 from envscaler.rollout.report import OFFLINE_NOTE
 from envscaler.rollout.settings import RolloutSettings
@@ -43,7 +52,8 @@ class Cast:
     ) -> None:
         """
         Args:
-            instructed: whether agents are given our system prompts; a world may have its own.
+            instructed: whether agents and users are given our prompts for scenarios; a world may tell them its own. It
+                then has a script for the user of an agent that is no model.
         """
         self._settings = settings
         self._instructed = instructed
@@ -51,7 +61,8 @@ class Cast:
         self._prompts = prompts
         self.system_prompts = SystemPrompts(settings.system_prompt)
         agent: tuple[Family, ...] = ("agent",) if settings.agent == "model" else ()
-        user: tuple[Family, ...] = ("user",) if settings.mode == "conversation" else ()
+        simulated = settings.mode == "conversation" and (instructed or settings.agent == "model")
+        user: tuple[Family, ...] = ("user",) if simulated else ()
         self.families = agent + user
         """Families of roles whose models take part."""
         for family in self.families:
@@ -71,7 +82,8 @@ class Cast:
         if "agent" in self.families and (tools := prompt_file_digest(self._dialect.name)) is not None:
             digests[f"agent.tools.{self._dialect.name}"] = tools
         if "user" in self.families:
-            digests[USER_TURN.name] = self._prompts.digest(USER_TURN)
+            role = USER_TURN if self._instructed else PLAY_USER
+            digests[role.name] = self._prompts.digest(role)
         return digests
 
     @cached_property
@@ -136,6 +148,18 @@ class Cast:
             prompts=self._prompts,
             sample=sample,
             language=skeleton.origin.language,
+            slips=self._settings.user_slips,
+        )
+
+    def instructed_user(
+        self, instructions: UserInstructions, sample: int, replies: EpisodeReplies | None
+    ) -> UserSimulator:
+        """The user of one episode of a benchmark."""
+        return UserSimulator(
+            self._chat("user", replies),
+            instructions,
+            prompts=self._prompts,
+            sample=sample,
             slips=self._settings.user_slips,
         )
 

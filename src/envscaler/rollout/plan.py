@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -72,8 +72,13 @@ class Plan:
         return wanted
 
 
-def plan_episodes(library: Shelf, settings: RolloutSettings, agent: Agent) -> Plan:
+def plan_episodes(
+    library: Shelf, settings: RolloutSettings, agent: Agent, only: Collection[tuple[str, str]] | None = None
+) -> Plan:
     """The plan of a run.
+
+    Args:
+        only: environment and scenario of all that may be played; None: everything.
 
     Raises:
         UsageError: for an unknown environment, or if there is no scenario at all.
@@ -93,6 +98,8 @@ def plan_episodes(library: Shelf, settings: RolloutSettings, agent: Agent) -> Pl
                 )
             )
         for scenario in scenarios[: settings.scenarios_per_env]:
+            if only is not None and (env_id, scenario.id) not in only:
+                continue
             found = True
             fault = (
                 f"made for another version of the program; renew them with: envscaler scenarios {library.path} --renew"

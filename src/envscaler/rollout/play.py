@@ -185,6 +185,8 @@ class _Course:
         if end is not None:
             self._ended = True
             self.stop, self.error = end
+        elif self.world.over is not None:
+            self._ended, self.stop = True, self.world.over
         return bool(observations)
 
     def _count_timeout(self, seen: ToolMessage) -> None:

@@ -51,9 +51,9 @@ class RunRecord(Record):
 
     id: str
     library: Folder | None
-    """Folder of the library whose scenarios were played; None: a benchmark was."""
+    """Folder of the library whose scenarios were played; None: a benchmark of others was."""
     played: Played | None = None
-    """None: the scenarios of a library."""
+    """None: scenarios of a library, as training and not as a benchmark."""
     settings: RolloutSettings
     models: dict[str, str] = {}
     """Model name of each role family that takes part (agent, user)."""

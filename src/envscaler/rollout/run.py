@@ -20,7 +20,7 @@ from envscaler.rollout.keeping import Asked, Key, RunKeeper
 from envscaler.rollout.plan import Assignment, Plan, assignments, plan_episodes
 from envscaler.rollout.play import Episode, play_episode
 from envscaler.rollout.recall import EpisodeReplies
-from envscaler.rollout.report import RolloutReport, RunRecord
+from envscaler.rollout.report import Played, RolloutReport, RunRecord
 from envscaler.rollout.scenario_world import ScenarioWorld
 from envscaler.rollout.scheduler import Scheduler
 from envscaler.rollout.settings import RolloutSettings, run_id
@@ -45,6 +45,10 @@ async def run_rollout(
     models: Models | None = None,
     prompts: Prompts | None = None,
     progress: Progress | None = None,
+    *,
+    only: Collection[tuple[str, str]] | None = None,
+    played: Played | None = None,
+    runs: Path | None = None,
 ) -> RolloutReport:
     """Play a library's scenarios and record every episode.
 
@@ -54,6 +58,9 @@ async def run_rollout(
     Args:
         models: needed by the model agent and by conversations.
         prompts: prompt files of the simulated user; None: the package's.
+        only: environment and scenario of all that may be played; None: what the settings say.
+        played: which benchmark the scenarios are taken for; None: for none.
+        runs: where a run lies that the settings name no folder for; None: in the library.
 
     Raises:
         UsageError: for unknown environments, a library without scenarios, or a run folder of something else.
@@ -63,32 +70,42 @@ async def run_rollout(
     prompts = prompts if prompts is not None else Prompts()
     progress = progress if progress is not None else NullProgress()
     settings = await with_dialect(library.store.cache_dir, settings, models)
-    run = _Run(library, settings, Cast(settings, models, prompts), progress)
+    run = _Run(library, settings, Cast(settings, models, prompts), progress, only, played, runs)
     run.store.require_usable()
     with run.store.writing():
         return await run.keeper.keep(run.play_missing)
 
 
 class _Run:
-    def __init__(self, library: Shelf, settings: RolloutSettings, cast: Cast, progress: Progress) -> None:
+    def __init__(
+        self,
+        library: Shelf,
+        settings: RolloutSettings,
+        cast: Cast,
+        progress: Progress,
+        only: Collection[tuple[str, str]] | None,
+        played: Played | None,
+        runs: Path | None,
+    ) -> None:
         self.library = library
         self.settings = settings
         self.cast = cast
         self.progress = progress
-        self.plan = plan_episodes(library, settings, cast.agent())
+        self.plan = plan_episodes(library, settings, cast.agent(), only)
         record = RunRecord(
             id=settings.out.name
             if settings.out is not None
-            else run_id(settings, cast.names, cast.prompts, cast.sampling),
+            else run_id(settings, cast.names, cast.prompts, cast.sampling, played),
             library=library.path.resolve(),
+            played=played,
             settings=settings,
             models=cast.names,
             prompts=cast.prompts,
             sampling=cast.sampling,
             note=cast.note,
         )
-        folder = settings.out if settings.out is not None else library.store.run(record.id).path
-        self.store = RunStore(folder)
+        place = runs / record.id if runs is not None else library.store.run(record.id).path
+        self.store = RunStore(settings.out if settings.out is not None else place)
         self.keeper = RunKeeper(self.store, record, cast, _asked(self.plan, settings), progress)
         self.reset_checks = ResetChecks()
 

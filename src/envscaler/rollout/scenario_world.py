@@ -56,6 +56,7 @@ class ScenarioWorld:
         self._prompts = prompts if prompts is not None else SystemPrompts()
         self._opened = False
         self.turn_rules = TurnRules()
+        self.over: StopReason | None = None
         self.briefing = Briefing(
             mode="non-conversation" if user is None else "conversation",
             sample=sample,

@@ -97,6 +97,11 @@ class World(Protocol):
         """Why the episode says nothing about the agent; None while it does."""
         ...
 
+    @property
+    def over(self) -> StopReason | None:
+        """Why the episode ended with the calls just made; None while it goes on."""
+        ...
+
     async def open(self) -> Opening:
         """Start the episode."""
         ...

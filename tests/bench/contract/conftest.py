@@ -17,10 +17,10 @@ from envscaler.errors import UsageError
 PLACE = Path(os.environ.get(VARIABLE) or Path(__file__).parents[3] / ".venvs" / "bench").resolve()
 
 
-def installed(name: str) -> Installation:
+def installed(name: str, data: Path | None = None) -> Installation:
     """The benchmark, or skip where its packages cannot be had."""
     try:
-        return asyncio.run(install(benchmark_named(name)))
+        return asyncio.run(install(benchmark_named(name), data=data))
     except UsageError as error:
         if "failed" in str(error):
             pytest.skip(f"{name} cannot be installed here: {error}")

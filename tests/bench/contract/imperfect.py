@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -33,8 +34,10 @@ class ImperfectAgent(_Scripted):
         assert briefing.gold is not None
         rng = Random(digest([briefing.task, briefing.sample]))
         turns = [list(turn) for turn in briefing.gold]
-        _spoil(turns, FAULTS[(briefing.sample + rng.randrange(2)) % len(FAULTS)], rng)
-        return _playing(briefing, turns)
+        fault = FAULTS[(briefing.sample + rng.randrange(2)) % len(FAULTS)]
+        if any(turns):
+            _spoil(turns, fault, rng)
+        return _playing(briefing, turns, () if fault == "silent" else briefing.gold_said)
 
 
 class CheatingAgent(_Scripted):
@@ -52,11 +55,9 @@ class CheatingAgent(_Scripted):
         return _playing(briefing, turns)
 
 
-def _playing(briefing: Briefing, turns: Sequence[Sequence[SolutionCall]]) -> Player:
+def _playing(briefing: Briefing, turns: Sequence[Sequence[SolutionCall]], said: tuple[str, ...] = ()) -> Player:
     gold = tuple(tuple(turn) for turn in turns)
-    return OracleAgent().start(
-        Briefing(mode=briefing.mode, sample=briefing.sample, seed=briefing.seed, task=briefing.task, gold=gold)
-    )
+    return OracleAgent().start(replace(briefing, gold=gold, gold_said=said))
 
 
 def _spoil(turns: Turns, fault: str, rng: Random) -> None:

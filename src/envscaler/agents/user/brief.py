@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from envscaler.agents.user.instructions import UserInstructions
 from envscaler.agents.user.reading import (
     capitalized_in,
     folded,
@@ -103,11 +104,18 @@ class Part:
 class Brief:
     """What the user has to tell and what it knows."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario | UserInstructions) -> None:
+        self.parts: tuple[Part, ...] = ()
+        self.facts: tuple[str, ...] = ()
+        self.known: tuple[str, ...]
+        if isinstance(scenario, UserInstructions):
+            # What of it is told, and when, may hang on what happens: no part of it has to be.
+            self.task, self.opening, self._profiled, self.known = scenario.text, "", False, scenario.known
+            return
         profile = scenario.user_profile
         self.task = scenario.task
         self.opening = profile.opening if profile is not None else ""
-        self.facts: tuple[str, ...] = profile.facts if profile is not None else ()
+        self.facts = profile.facts if profile is not None else ()
         self._profiled = bool(self.facts)
         texts = self.facts or tuple(part.strip() for part in _SENTENCE_END.split(scenario.task) if part.strip())
         values = tuple(_solution_values(scenario))

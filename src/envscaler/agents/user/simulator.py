@@ -5,19 +5,22 @@ Source: paper section 5, conversation. What the agent does meanwhile is not its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from envscaler.agents.user.brief import Brief, Heard
+from envscaler.agents.user.instructions import UserInstructions, call_in
 from envscaler.agents.user.slips import FAULTS, SlipKind, slips_of
 from envscaler.agents.user.stopping import STOP_TOKEN, UserTurn, parse_user_turn
 from envscaler.llm.chat import ChatModel
-from envscaler.messages import AssistantMessage, Message, UserMessage
+from envscaler.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from envscaler.record import Record
 from envscaler.roles.ask import ask
-from envscaler.roles.role import USER_TURN, Prompts
-from envscaler.roles.types import TextReply, UserTurnInputs
+from envscaler.roles.role import PLAY_USER, USER_TURN, Prompts, Role
+from envscaler.roles.types import HeardLine, PlayUserInputs, TextReply, UserTurnInputs
 from envscaler.scenario import Scenario
-from envscaler.skeleton import ModelUse
+from envscaler.skeleton import ModelUse, ToolSpec
 from envscaler.trajectory import Sampling, Slip, UserRecord, UserUtterance
 
 SlipPolicy = Literal["keep", "retry", "mask"]
@@ -38,7 +41,7 @@ class UserSimulator:
     def __init__(
         self,
         model: ChatModel,
-        scenario: Scenario,
+        scenario: Scenario | UserInstructions,
         *,
         prompts: Prompts,
         sample: int = 0,
@@ -46,6 +49,10 @@ class UserSimulator:
         sampling: Sampling | None = None,
         slips: SlipPolicy = "retry",
     ) -> None:
+        """
+        Args:
+            scenario: what it plays: a scenario of our own, or the instructions of a benchmark.
+        """
         self._model = model
         self._scenario = scenario
         self._prompts = prompts
@@ -55,6 +62,8 @@ class UserSimulator:
         self._policy = slips
         self._brief = Brief(scenario)
         self._utterances: list[UserUtterance] = []
+        self._deeds: list[tuple[int, str, str]] = []
+        """Calls of its own, with what came of them, each after so many messages of the conversation."""
         self.use = ModelUse()
         """Tokens and cost so far."""
         self.masked: str | None = None
@@ -74,18 +83,12 @@ class UserSimulator:
         Raises:
             ReplyError: if the model gave no usable message; the episode is then worth nothing either way.
         """
-        transcript = tuple(_heard(conversation))
-        review = _Review(self._brief, conversation, retries=0 if self._policy == "keep" else RETRIES)
+        role, inputs = self._question(conversation)
+        review = _Review(self._brief, conversation, self._tools, 0 if self._policy == "keep" else RETRIES, self._seen)
         answer = await ask(
             self._model,
-            USER_TURN,
-            UserTurnInputs(
-                task=self._scenario.task,
-                profile=self._scenario.user_profile,
-                transcript=transcript,
-                stop_token=STOP_TOKEN,
-                language=self._language,
-            ),
+            role,
+            inputs,
             prompts=self._prompts,
             doubt=review.doubt,
             sample=self._sample,
@@ -111,13 +114,67 @@ class UserSimulator:
             self.masked = f"the simulated user slipped in message {len(self._utterances)}: {left.kind} ({left.detail})"
         return turn
 
+    def saw(self, conversation: Sequence[Message], observation: ToolMessage) -> None:
+        """Take note of what came of the call that it made instead of its last message."""
+        last = self._utterances[-1]
+        self._utterances[-1] = last.model_copy(update={"observation": observation})
+        self._deeds.append((len(conversation), last.text, observation.content))
+
+    @property
+    def _tools(self) -> tuple[ToolSpec, ...]:
+        return self._scenario.tools if isinstance(self._scenario, UserInstructions) else ()
+
+    @property
+    def _seen(self) -> tuple[str, ...]:
+        return tuple(seen for _, _, seen in self._deeds)
+
+    def _question(self, conversation: Sequence[Message]) -> tuple[Role[TextReply], Record]:
+        if isinstance(self._scenario, UserInstructions):
+            return PLAY_USER, PlayUserInputs(
+                instructions=self._scenario.text,
+                greeting=self._scenario.greeting,
+                tools=self._scenario.tools,
+                transcript=tuple(self._lines(conversation)),
+                stop_token=STOP_TOKEN,
+                language=self._scenario.language,
+            )
+        return USER_TURN, UserTurnInputs(
+            task=self._scenario.task,
+            profile=self._scenario.user_profile,
+            transcript=tuple(_heard(conversation)),
+            stop_token=STOP_TOKEN,
+            language=self._language,
+        )
+
+    def _lines(self, conversation: Sequence[Message]) -> Iterator[HeardLine]:
+        """What it said, heard, did and saw, in this order."""
+        deeds = deque(self._deeds)
+        for index in range(len(conversation) + 1):
+            while deeds and deeds[0][0] == index:
+                _, call, seen = deeds.popleft()
+                yield HeardLine(speaker="user", text=call)
+                yield HeardLine(speaker="tool", text=seen)
+            for message in _heard(conversation[index : index + 1]):
+                yield HeardLine(
+                    speaker="user" if isinstance(message, UserMessage) else "assistant", text=message.content
+                )
+
 
 class _Review:
     """Looks at each reply to one question, and asks again as often as it may."""
 
-    def __init__(self, brief: Brief, conversation: Sequence[Message], retries: int) -> None:
+    def __init__(
+        self,
+        brief: Brief,
+        conversation: Sequence[Message],
+        tools: tuple[ToolSpec, ...],
+        retries: int,
+        seen: tuple[str, ...],
+    ) -> None:
         self._brief = brief
         self._conversation = conversation
+        self._tools = tools
+        self._also_known = seen
         self.retries = retries
         self.objections = 0
         self._asked_again: dict[str, Slip] = {}
@@ -127,11 +184,15 @@ class _Review:
     def doubt(self, reply: TextReply) -> str | None:
         """What is wrong with a reply; None also where it has been asked often enough."""
         self.turn = parse_user_turn(reply.text)
-        fault = self._unusable()
+        call, fault = (None, None) if self.turn.stopped else call_in(self.turn.text, self._tools)
+        if call is not None:
+            self.turn, self._last = UserTurn("", stopped=False, reasoning=self.turn.reasoning, call=call), ()
+            return None
+        fault = fault or self._unusable()
         if fault is not None:
             self.objections += 1
             return fault
-        self._last = slips_of(self.turn, self._brief, self._conversation)
+        self._last = slips_of(self.turn, self._brief, self._conversation, self._also_known)
         left = [slip for slip in self._last if not slip.repaired]
         if not left or self.retries == 0:
             return None

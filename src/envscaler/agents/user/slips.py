@@ -54,16 +54,19 @@ _CLOSING_LENGTH = 30
 """Words of a farewell at most."""
 
 
-def slips_of(turn: UserTurn, brief: Brief, conversation: Sequence[Message]) -> tuple[Slip, ...]:
+def slips_of(
+    turn: UserTurn, brief: Brief, conversation: Sequence[Message], seen: Sequence[str] = ()
+) -> tuple[Slip, ...]:
     """What is wrong with the user's next message.
 
     Args:
         conversation: everything before it, also what the user did not hear.
+        seen: what came of calls of its own.
     """
-    return (*turn.slips, *_found(turn, brief, conversation))
+    return (*turn.slips, *_found(turn, brief, conversation, seen))
 
 
-def _found(turn: UserTurn, brief: Brief, conversation: Sequence[Message]) -> Iterator[Slip]:
+def _found(turn: UserTurn, brief: Brief, conversation: Sequence[Message], seen: Sequence[str]) -> Iterator[Slip]:
     text = turn.text
     told = [message.content for message in conversation if isinstance(message, UserMessage)]
     replies = [
@@ -84,7 +87,7 @@ def _found(turn: UserTurn, brief: Brief, conversation: Sequence[Message]) -> Ite
         yield from _copied(text, brief)
         yield from _all_at_once(text, brief, told)
         yield from _endless(text, brief, conversation)
-    values = invented(text, Heard((*brief.known, *told, *replies)))
+    values = invented(text, Heard((*brief.known, *told, *replies, *seen)))
     if values:
         yield Slip(kind="invents", detail=", ".join(values)[:80])
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from envscaler.llm.wire import split_reasoning
+from envscaler.messages import ToolCall
 from envscaler.trajectory import Slip
 
 STOP_TOKEN = "###STOP###"
@@ -65,6 +66,8 @@ class UserTurn:
     """What was wrong with it."""
     reasoning: str | None = None
     """What stood in a reasoning block of the text."""
+    call: ToolCall | None = None
+    """The call of a tool of its own that it makes instead of saying something."""
 
 
 def parse_user_turn(text: str) -> UserTurn:

@@ -17,7 +17,7 @@ from typing import Any
 from bfcl_eval.constants import default_prompts
 from bfcl_eval.eval_checker.multi_turn_eval import multi_turn_checker, multi_turn_utils
 
-from envscaler.bench.inside.bfcl_tasks import Task, described, is_recorded, load
+from envscaler.bench.inside.bfcl_tasks import Task, contents, described, is_recorded, load
 from envscaler.bench.inside.calls import rendered
 from envscaler.bench.inside.states import digest_of
 
@@ -63,9 +63,11 @@ class Episode:
         """
         what = question["do"]
         if what == "describe":
-            return {"version": self._benchmark.version, "steps": self._benchmark.steps}
+            return {"version": self._benchmark.version, "steps": self._benchmark.steps, "contents": True}
         if what == "tasks":
             return {"tasks": [described(task) for task in self._benchmark.tasks.values()]}
+        if what == "contents":
+            return contents(self._benchmark.tasks.values())
         if what == "open":
             return self._open(self._benchmark.tasks[question["task"]], question["options"])
         if what == "score":

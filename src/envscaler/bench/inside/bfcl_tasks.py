@@ -10,7 +10,7 @@ import hashlib
 import importlib
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from envscaler.bench.inside.calls import parsed
 SPLITS = ("base", "miss_func", "miss_param", "long_context")
 _HELD_BACK = ("miss_func", "miss_param")
 """Splits with turns in which a function or a parameter is missing, so that nothing can be done yet."""
+_OWN_DESCRIPTION = "Tool description:"
 
 
 class Task:
@@ -130,6 +131,24 @@ def described(task: Task) -> Mapping[str, Any]:
         "gold": task.gold_calls(),
         "turns": len(task.turns),
     }
+
+
+def contents(tasks: Iterable[Task]) -> Mapping[str, Any]:
+    """The classes of all tasks with their functions, and what users say."""
+    tasks = list(tasks)
+    documents = _function_documents()
+    environments = []
+    for name in dict.fromkeys(name for task in tasks for name in task.classes):
+        tools = []
+        about = ""
+        for document in documents[name]:
+            # The documents of all functions of a class begin with what the class is.
+            before, mark, own = document["description"].partition(_OWN_DESCRIPTION)
+            about = before.strip() if mark else about
+            tools.append(_tool({**document, "description": own.strip() if mark else before}))
+        environments.append({"name": name, "about": about, "tools": tools})
+    said = [{"id": task.id, "said": [message["content"] for turn in task.turns for message in turn]} for task in tasks]
+    return {"environments": environments, "tasks": said}
 
 
 def _tool(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+raise ImportError("the whole package asks for more than is installed")

@@ -1,0 +1,1 @@
+"""A benchmark of our own writing in the form of tau2-bench: hotels, and a line on which the guest has a switch."""

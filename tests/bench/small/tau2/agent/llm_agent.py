@@ -1,0 +1,2 @@
+AGENT_INSTRUCTION = "Be kind."
+SYSTEM_PROMPT = "{agent_instruction} {domain_policy}"
