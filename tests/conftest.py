@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes is a matter of what else the machine does.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 EXTERNAL = Path(os.environ.get("ENVSCALER_TEST_DATA") or Path(__file__).parents[1] / ".." / "shared").resolve()
 
