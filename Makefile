@@ -6,7 +6,7 @@ TASKS ?= examples/tasks.jsonl
 LIBRARY ?= quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers test-adapters perf live live-replies live-role-replies live-test lock clean
+.PHONY: help venv dev quickstart stats check format test test-slow planted test-confined test-trainers test-adapters test-bench test-tau2 perf live live-replies live-role-replies live-test lock clean
 
 help:
 	@echo "make quickstart   make environments from 200 task texts with the embedded offline model, and show them"
@@ -84,13 +84,11 @@ test-trainers: dev
 test-adapters: dev
 	$(BIN)/python tests/adapters/environments.py $(ADAPTERS)
 
-.PHONY: test-bench
 # Environments lie in the folder that ENVSCALER_BENCH names, else in .venvs/bench. ACEBench is played too where
 # ENVSCALER_ACEBENCH names a checkout of it.
 test-bench: dev
 	$(BIN)/python -m pytest -m "" -s tests/bench/contract
 
-.PHONY: test-tau2
 # tau-bench too where ENVSCALER_TAU_BENCH names a checkout of it.
 test-tau2: dev
 	$(BIN)/python -m pytest -m bench -s tests/bench/contract_tau
