@@ -90,7 +90,7 @@ def write_checkout(folder: Path) -> Path:
 
 async def small_ace(data: Path) -> Installation:
     """The benchmark, installed and checked."""
-    benchmark = benchmark_named("acebench")
+    benchmark = benchmark_named("ace")
     folder = folder_of(benchmark)
     venv.create(folder, clear=True, symlinks=True)
     (packages,) = (folder / "lib").glob("python3*/site-packages")

@@ -71,7 +71,7 @@ async def played(
     options = {"language": "en"} if user is not None else {"language": "en", "play": play_as}
     agent = ModelAgent(ScriptedModel({"agent_turn": [said(reply) for reply in replies]}, name="m"))
     world = BenchWorld(
-        "acebench", "v", found, crew, rules=rules_of(tea), options=options, mode="conversation", user=make
+        "ace", "v", found, crew, rules=rules_of(tea), options=options, mode="conversation", user=make
     )
     return await play(world, agent, step_limit=20), told
 
@@ -103,7 +103,7 @@ async def test_what_is_recorded_is_played_by_the_way_that_leads_there_and_faults
 
 async def test_tasks_need_a_checkout_that_the_user_names(tea: Installation) -> None:
     with pytest.raises(UsageError, match="needs --data DIR: a checkout of"):
-        await install(benchmark_named("acebench"))
+        await install(benchmark_named("ace"))
     assert tea.installed.version == "0.1"
 
 

@@ -104,7 +104,7 @@ _ALL = (
         column="BFCL-MT v4",
     ),
     Benchmark(
-        name="acebench",
+        name="ace",
         title="ACEBench-Agent, tasks of several steps and of several turns, in English or Chinese",
         packages=("evalscope==1.14.1",),
         module="ace",

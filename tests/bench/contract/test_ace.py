@@ -49,7 +49,7 @@ def checkout() -> Path:
 @pytest.fixture(scope="module")
 def ace(place: Path, checkout: Path) -> Installation:
     """ACEBench with the tasks of the checkout."""
-    return installed("acebench", checkout)
+    return installed("ace", checkout)
 
 
 async def episodes(ace: Installation, tasks: Sequence[BenchTask], samples: Sequence[int]) -> list[Trajectory]:
@@ -60,7 +60,7 @@ async def episodes(ace: Installation, tasks: Sequence[BenchTask], samples: Seque
             task, sample = assignment
             options = {"language": task.only["language"], "play": "alone"}
             world = BenchWorld(
-                "acebench", "v", task, crew, rules=rules_of(ace), options=options, mode="conversation", sample=sample
+                "ace", "v", task, crew, rules=rules_of(ace), options=options, mode="conversation", sample=sample
             )
             return await play(world, ImperfectAgent(), step_limit=60, policy=CallPolicy(parallel=False))
 
@@ -135,7 +135,7 @@ async def test_recorded_solutions_and_doing_nothing_are_worth_what_is_told_of_th
 
 async def test_what_is_known_to_be_wrong_names_tasks_that_there_are(ace: Installation) -> None:
     tasks = {task.id for task in ace.installed.tasks}
-    wrong = faulty_tasks("acebench", ace.installed)
+    wrong = faulty_tasks("ace", ace.installed)
     assert wrong.keys() <= tasks
     assert {task for task, found in ace.installed.recorded.items() if not found.passes} <= wrong.keys()
     print(f"{sum(not task.startswith('zh_') for task in wrong)} faulty in English, {len(wrong)} in all")
