@@ -70,9 +70,7 @@ async def played(
 
     options = {"language": "en"} if user is not None else {"language": "en", "play": play_as}
     agent = ModelAgent(ScriptedModel({"agent_turn": [said(reply) for reply in replies]}, name="m"))
-    world = BenchWorld(
-        "ace", "v", found, crew, rules=rules_of(tea), options=options, mode="conversation", user=make
-    )
+    world = BenchWorld("ace", "v", found, crew, rules=rules_of(tea), options=options, mode="conversation", user=make)
     return await play(world, agent, step_limit=20), told
 
 

@@ -196,6 +196,21 @@ def test_an_object_that_two_attributes_share_is_one_object_again(state: dict[str
     assert shape(state, {}) == kept
 
 
+def test_equal_attributes_that_become_one_object_are_not_what_they_were() -> None:
+    state = {"rows": {"r": 1}, "log": {"r": 1}}
+    image, _ = Image().next(state)
+    state["log"] = state["rows"]
+    assert not image.shows(state)
+    following, text = image.next(state)
+    assert text is None
+    assert following.shows(state)
+    image.restore(state)
+    assert state["log"] is not state["rows"]
+    assert not following.shows(state)
+    following.restore(state)
+    assert state["log"] is state["rows"]
+
+
 @pytest.mark.parametrize(
     ("key", "was", "becomes"),
     [

@@ -70,7 +70,14 @@ class Image:
         """Whether the attributes are to the letter what they were, as far as can be told; they are not, if not."""
         if self._together is not None:
             return marshalled(attributes) == self._together
-        return self._marks is not None and _marks(attributes) == self._marks and list(attributes) == self._names
+        return self._marks is not None and self._has(attributes, _marks(attributes))
+
+    def _has(self, attributes: dict[str, Any], marks: list[bytes] | None) -> bool:
+        """Whether these are the attributes that are kept one by one; `marks` is what marshal makes of each.
+
+        That two of them have become one object cannot be seen in what marshal makes of either.
+        """
+        return marks == self._marks and list(attributes) == self._names and not _is_shared(attributes)
 
     def restore(self, attributes: dict[str, Any]) -> None:
         """Make the attributes what they were."""
@@ -101,7 +108,7 @@ class Image:
             if together == self._together:
                 return self, None
         marks = _marks(attributes)
-        if marks is not None and marks == self._marks and list(attributes) == self._names:
+        if marks is not None and self._has(attributes, marks):
             return self, None
         found = None if marks is None else self._parts_of(attributes, marks, decoded)
         if found is None:
@@ -185,6 +192,12 @@ def _marks(attributes: dict[str, Any]) -> list[bytes] | None:
         return list(map(dumps, attributes.values()))
     except ValueError:
         return None
+
+
+def _is_shared(attributes: dict[str, Any]) -> bool:
+    """Whether two attributes are one object."""
+    owned = [id(value) for value in attributes.values() if type(value) not in _UNSHAREABLE]
+    return len(set(owned)) < len(owned)
 
 
 def marshalled(value: Any) -> bytes | None:
