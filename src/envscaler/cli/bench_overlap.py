@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from envscaler.cli.command import EXIT_NO_RESULT, EXIT_OK, OutputFlags, command, show_report
+from envscaler.cli.model_flags import BaseUrlOption, EmbeddingModelOption
 from envscaler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from envscaler.llm.embedding import EmbeddingModel
     from envscaler.store import LibraryStore
 
-_PANEL = "Models"
 _SHOWN = 10
 _TEXT = 300
 
@@ -50,24 +50,8 @@ def register(bench_app: typer.Typer) -> None:
             Path | None,
             typer.Option("--out", "-o", metavar="DIR", help="Write a library without the near-copies."),
         ] = None,
-        embedding_model: Annotated[
-            str | None,
-            typer.Option(
-                "--embedding-model",
-                metavar="NAME",
-                help="Embedding model at the endpoint; without it the built-in character n-grams are used.",
-                rich_help_panel=_PANEL,
-            ),
-        ] = None,
-        base_url: Annotated[
-            str | None,
-            typer.Option(
-                "--base-url",
-                metavar="URL",
-                help="OpenAI-compatible endpoint; else OPENAI_BASE_URL.",
-                rich_help_panel=_PANEL,
-            ),
-        ] = None,
+        embedding_model: EmbeddingModelOption = None,
+        base_url: BaseUrlOption = None,
         output: OutputFlags = OutputFlags(),  # noqa: B008 - a frozen value
     ) -> int:
         """Find what a library has from benchmarks; exit 1 when an environment or a task is a near-copy."""

@@ -14,6 +14,25 @@ import typer
 _MODELS = "Models"
 _BUDGET = "Budget and patience"
 
+EmbeddingModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--embedding-model",
+        metavar="NAME",
+        help="Embedding model at the endpoint; without it the built-in character n-grams are used.",
+        rich_help_panel=_MODELS,
+    ),
+]
+BaseUrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        help="OpenAI-compatible endpoint; else OPENAI_BASE_URL.",
+        rich_help_panel=_MODELS,
+    ),
+]
+
 
 @dataclass(frozen=True)
 class _NameFlags:
@@ -39,15 +58,7 @@ class _NameFlags:
             rich_help_panel=_MODELS,
         ),
     ] = field(default_factory=list)
-    embedding_model: Annotated[
-        str | None,
-        typer.Option(
-            "--embedding-model",
-            metavar="NAME",
-            help="Embedding model at the endpoint; without it the built-in character n-grams are used.",
-            rich_help_panel=_MODELS,
-        ),
-    ] = None
+    embedding_model: EmbeddingModelOption = None
     prompts: Annotated[
         Path | None,
         typer.Option(
@@ -63,15 +74,7 @@ class _NameFlags:
 class EndpointFlags:
     """Where a model is, how it samples, and how much of it may be used."""
 
-    base_url: Annotated[
-        str | None,
-        typer.Option(
-            "--base-url",
-            metavar="URL",
-            help="OpenAI-compatible endpoint; else OPENAI_BASE_URL.",
-            rich_help_panel=_MODELS,
-        ),
-    ] = None
+    base_url: BaseUrlOption = None
     api_key: Annotated[
         str | None,
         typer.Option(

@@ -198,7 +198,7 @@ class TestCallReply(Record):
 
 
 class JudgeCallInputs(Record):
-    """The checker sees all (paper 3.3)."""
+    """What the checker judges by (paper 3.3, where it sees the whole state)."""
 
     description: EnvDescription
     seed_tasks: tuple[str, ...] = ()
