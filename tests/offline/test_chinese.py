@@ -262,7 +262,7 @@ def test_tasks_checklists_and_messages_are_chinese(blueprint: Blueprint) -> None
         assert reply.task.endswith(("。", "！"))
         assert " " not in re.sub(r"“[^”]*”", "", reply.task)
         assert reply.user_profile is not None
-        for text in (reply.user_profile.opening, reply.user_profile.persona, *reply.user_profile.facts):
+        for text in (reply.user_profile.opening, reply.user_profile.persona, *reply.user_profile.told.facts):
             assert_chinese(text)
         plan = make_plan(blueprint, state, Random(seed), CHINESE)
         for check in make_checks(blueprint, state, plan.final(state), CHINESE):
@@ -329,7 +329,7 @@ def test_a_conversation_in_chinese_ends_with_everything_done() -> None:
             spoken = user_turn(
                 t.UserTurnInputs(
                     task=reply.task,
-                    profile=reply.user_profile,
+                    profile=reply.user_profile.told if reply.user_profile is not None else None,
                     transcript=tuple(m for m in conversation if not isinstance(m, ToolMessage)),
                     stop_token="###",
                     language="zh",

@@ -74,7 +74,7 @@ def test_a_guard_notices_a_change_that_nobody_asked_for(tool_library: Blueprint,
 def test_no_id_and_no_tool_name_stands_in_a_task_or_a_profile(tool_library: Blueprint, seed: int, index: int) -> None:
     task = written(tool_library, seed, index).reply
     assert task.user_profile is not None
-    text = " ".join([task.task, task.user_profile.opening, *task.user_profile.facts])
+    text = " ".join([task.task, task.user_profile.opening, *task.user_profile.told.facts])
     assert not re.search(r"\b[A-Z]{2}-\d{4}\b", text)
     assert not re.search(r"\w_\w", text)
     assert "{" not in text
@@ -85,8 +85,8 @@ def test_no_id_and_no_tool_name_stands_in_a_task_or_a_profile(tool_library: Blue
 @given(seed=seeds, index=indexes)
 def test_the_profile_tells_every_wish_of_the_task(tool_library: Blueprint, seed: int, index: int) -> None:
     task = written(tool_library, seed, index).reply
-    profile = task.user_profile
-    assert profile is not None
+    assert task.user_profile is not None
+    profile = task.user_profile.told
     left_out = wording("en").phrases["leave_out"]
     wishes = [fact for fact in profile.facts if fact not in left_out]
     assert any(text in task.task for text in left_out) is (len(wishes) < len(profile.facts))

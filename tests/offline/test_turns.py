@@ -57,7 +57,12 @@ def play(
             if isinstance(message, UserMessage) or (isinstance(message, AssistantMessage) and not message.tool_calls)
         )
         said = user_turn(
-            UserTurnInputs(task=reply.task, profile=reply.user_profile, transcript=heard, stop_token=STOP)
+            UserTurnInputs(
+                task=reply.task,
+                profile=reply.user_profile.told if reply.user_profile is not None else None,
+                transcript=heard,
+                stop_token=STOP,
+            )
         ).text
         if said != STOP:
             messages.append(UserMessage(content=said))
@@ -107,7 +112,7 @@ def test_in_a_conversation_everything_is_told_done_and_ended_by_the_user(tool_li
     assert final == final_of(tool_library, state, reply.plan)
     told = [message.content for message in messages if isinstance(message, UserMessage)]
     assert reply.user_profile is not None
-    assert told == [reply.user_profile.opening, *reply.user_profile.facts]
+    assert told == [reply.user_profile.opening, *reply.user_profile.told.facts]
 
 
 @settings(deadline=None, max_examples=20)

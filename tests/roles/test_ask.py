@@ -106,6 +106,15 @@ async def test_a_doubt_may_try_the_reply_out_first() -> None:
     assert "it did not run" in model.requests[1].messages[-1].content
 
 
+async def test_a_reply_that_was_cut_off_ends_it_where_it_is_not_asked_for_again() -> None:
+    cut = completion('{"reason": "Bookings and', finish="length")
+    model = scripted(["no", cut, GOOD])
+    with pytest.raises(ReplyError, match=r"cut off at the token limit.* \(after 2 attempts\)"):
+        await ask(model, FILTER_TASK, TASK, prompts=Prompts(), again_if_cut=False)
+    assert len(model.requests) == 2
+    assert (await ask(scripted([cut, GOOD]), FILTER_TASK, TASK, prompts=Prompts())).attempts == 2
+
+
 async def test_fields_too_many_are_left_out_and_counted_as_mended() -> None:
     model = scripted(['{"thoughts": "hm", "reason": "Bookings persist.", "stateful": true}'])
     answer = await ask(model, FILTER_TASK, TASK, prompts=Prompts())

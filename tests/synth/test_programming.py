@@ -232,6 +232,7 @@ def test_the_interface_keeps_the_limits_of_the_plan_where_the_signature_agrees()
         "properties": {
             "status": {"type": "string", "enum": ["free", "lent"], "description": "Which"},
             "count": {"type": "string", "description": "How many"},
+            "shelf": {"type": "string", "enum": ["low", "high"], "description": "Where"},
             "gone": {"type": "string"},
         },
         "required": ["gone"],
@@ -241,6 +242,7 @@ def test_the_interface_keeps_the_limits_of_the_plan_where_the_signature_agrees()
         "properties": {
             "status": {"type": "string", "default": "free"},
             "count": {"type": "integer", "description": "n"},
+            "shelf": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
         },
         "required": ["count"],
         "additionalProperties": False,
@@ -250,6 +252,11 @@ def test_the_interface_keeps_the_limits_of_the_plan_where_the_signature_agrees()
         "properties": {
             "status": {"type": "string", "default": "free", "enum": ["free", "lent"], "description": "Which"},
             "count": {"type": "integer", "description": "How many"},
+            "shelf": {
+                "anyOf": [{"type": "string", "enum": ["low", "high"]}, {"type": "null"}],
+                "default": None,
+                "description": "Where",
+            },
         },
         "required": ["count"],
         "additionalProperties": False,

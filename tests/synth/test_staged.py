@@ -16,6 +16,7 @@ from synth.lending import LendingModel
 from synth.staged_lending import KINDS, METHODS, TOOLS, StagedLendingModel
 
 from envscaler.errors import UsageError
+from envscaler.llm import Completion, ModelRequest
 from envscaler.models import Models, ModelSettings, open_models
 from envscaler.program import state_faults, tool_schemas
 from envscaler.program.arguments import SchemaChecker
@@ -302,6 +303,20 @@ async def test_a_model_that_plans_nothing_whole_makes_a_library_in_small_questio
     assert {one.name for one in skeleton.tools} == set(METHODS)
     assert "name_entities" in skeleton.origin.prompts
     assert "plan_state" not in skeleton.origin.prompts
+
+
+@pytest.mark.anyio
+async def test_a_plan_that_does_not_end_is_not_asked_for_twice(opened: Opened, task_file: Path, tmp_path: Path) -> None:
+    class Endless(StagedLendingModel):
+        async def complete(self, request: ModelRequest) -> Completion:
+            completion = await super().complete(request)
+            return completion.model_copy(update={"finish_reason": "length"} if request.role == "plan_state" else {})
+
+    model = Endless()
+    report = await staged(opened, model, task_file=task_file, library=tmp_path / "library", limit=1, until="program")
+    assert (report.scaffold, model.asked["plan_state"]) == ("staged", 1)
+    assert "cut off at the token limit" in report.scaffold_reason
+    assert [(one.role, one.kind, one.count) for one in report.unusable] == [("plan_state", "cut off", 1)]
 
 
 @pytest.mark.anyio

@@ -20,8 +20,8 @@ from envscaler.errors import ReplyError, WorkerLost
 from envscaler.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from envscaler.roles.role import PLAY_USER
 from envscaler.rollout.world import Identity, Opening, Score, TurnRules
-from envscaler.skeleton import ModelUse, ToolSpec
-from envscaler.trajectory import CheckResult, Mode, StopReason, UserRecord, Verdict
+from envscaler.skeleton import ToolSpec
+from envscaler.trajectory import CheckResult, Mode, StopReason, Verdict
 
 if TYPE_CHECKING:
     from envscaler.bench.installation import Installation
@@ -92,7 +92,7 @@ class BenchWorld:
         self._task = task
         self._crew = crew
         self._make_user = user
-        self._user: UserSimulator | None = None
+        self.user: UserSimulator | None = None
         self._options = dict(options)
         self._session: Session | None = None
         self._events: list[_Event] = []
@@ -119,26 +119,14 @@ class BenchWorld:
             seed=0,
         )
 
-    @property
-    def use(self) -> Mapping[str, ModelUse]:
-        return {PLAY_USER.name: self._user.use} if self._user is not None else {}
-
-    @property
-    def user_record(self) -> UserRecord | None:
-        return self._user.record if self._user is not None else None
-
-    @property
-    def masked(self) -> str | None:
-        return self._user.masked if self._user is not None else None
-
     async def open(self) -> Opening:
         told = await self._opened()
         self._tools = [_tools(told)]
         said = told["user"]
         if said is None:
             assert self._make_user is not None, "nobody is there to play the user"
-            self._user = self._make_user(_instructions(told["instructions"]))
-            said = (await self._spoken(self._user, ())).text
+            self.user = self._make_user(_instructions(told["instructions"]))
+            said = (await self._spoken(self.user, ())).text
         return Opening(system_prompt=told["system"], user=UserMessage(content=said))
 
     def tools(self, turn: int) -> tuple[ToolSpec, ...]:
@@ -182,8 +170,8 @@ class BenchWorld:
         event = _Event({"do": "message", "text": conversation[-1].content, "beside": _beside_calls(conversation)})
         answer = event.answer = await self._asked(event)
         self._events.append(event)
-        if self._user is not None and not answer.get("over"):
-            return await self._answered(self._user, conversation)
+        if self.user is not None and not answer.get("over"):
+            return await self._answered(self.user, conversation)
         if answer["user"] is None:
             self.over = StopReason.FINISHED
             return self.over

@@ -19,6 +19,7 @@ from envscaler.offline.wording import Wording, wording
 from envscaler.roles.types import (
     CodeBlocksReply,
     CodeReply,
+    TaskProfile,
     Wanted,
     WriteCheckInputs,
     WriteChecklistInputs,
@@ -27,7 +28,7 @@ from envscaler.roles.types import (
     WriteTaskInputs,
     WriteTaskReply,
 )
-from envscaler.scenario import Check, SolutionCall, UserProfile
+from envscaler.scenario import Check, SolutionCall
 from envscaler.state import State, digest, text_digest
 
 _DRAFTS = 8
@@ -43,7 +44,7 @@ class Draft:
     task: str
     plan: tuple[SolutionCall, ...]
     alternatives: tuple[tuple[SolutionCall, ...], ...]
-    profile: UserProfile
+    profile: TaskProfile
     checks: tuple[Check, ...]
 
 
@@ -213,7 +214,7 @@ def _uncapitalised(text: str) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
-def _profile(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> UserProfile:
+def _profile(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> TaskProfile:
     """The opening names the concern only; the facts together hold the whole task, in its order."""
     concern = _concern(blueprint, plan)
     facts = [
@@ -222,7 +223,7 @@ def _profile(blueprint: Blueprint, plan: Plan, rng: Random, said: Wording) -> Us
     ]
     if plan.partly:
         facts.append(said.say("leave_out", rng))
-    return UserProfile(
+    return TaskProfile(
         opening=said.say("user_opening", rng, plural=concern.plural),
         facts=tuple(facts),
         persona=said.say("persona", rng),

@@ -64,6 +64,7 @@ async def ask(
     doubt: Doubt[ReplyT] | None = None,
     sample: int = 0,
     attempts: int = 3,
+    again_if_cut: bool = True,
     schema: JsonSchema | None = None,
     sampling: Sampling | None = None,
     on_attempt: Callable[[Attempt], None] | None = None,
@@ -74,6 +75,7 @@ async def ask(
         doubt: a check of the caller's beyond the reply's type; what it says goes back to the model.
         sample: tells apart equal requests of which several answers are wanted.
         attempts: questions at most, the first one included.
+        again_if_cut: ask again also after a reply that ran into the token limit and cannot be used.
         schema: what the reply has to satisfy, narrower than the role's; None: that of the role.
         on_attempt: told of each reply as soon as it is known whether it can be used.
 
@@ -111,13 +113,16 @@ async def ask(
                 return Answer(reply=reply, use=use, attempts=attempt + 1, mended=mended, reasoning=reasoning)
         if on_attempt is not None:
             on_attempt(Attempt(request, completion, kind, fault, mended))
+        if completion.finish_reason == "length" and not again_if_cut:
+            break
         # Only the last reply goes back: a chain of bad ones teaches a model to write more of them.
         messages = (
             *rendered,
             AssistantMessage(content=_quoted(completion)),
             UserMessage(content=f"That reply cannot be used: {fault}\nReply again, complete, in the same form."),
         )
-    raise ReplyError(f"{role.name}: {fault} (after {attempts} attempts)", kind)
+    asked = f"{attempt + 1} attempt{'s' if attempt else ''}"
+    raise ReplyError(f"{role.name}: {fault} (after {asked})", kind)
 
 
 def _quoted(completion: Completion) -> str:

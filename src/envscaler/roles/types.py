@@ -243,6 +243,35 @@ class WriteTaskInputs(EnvironmentInputs):
     fault: str | None = None
 
 
+class PacedFact(Record):
+    """A detail of a task that is not told before its time."""
+
+    fact: str
+    after: int = Field(ge=0)
+    """The assistant's messages after which it is told at the earliest."""
+
+
+class TaskProfile(Record):
+    """What the simulated user knows, as a model writes it: each fact with its time, so that the two cannot disagree."""
+
+    opening: str
+    facts: tuple[str | PacedFact, ...] = ()
+    persona: str = ""
+    refuses: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> UserProfile:
+        """The same as a scenario holds it."""
+        paced = [one if isinstance(one, PacedFact) else PacedFact(fact=one, after=0) for one in self.facts]
+        return UserProfile(
+            opening=self.opening,
+            facts=tuple(one.fact for one in paced),
+            persona=self.persona,
+            refuses=self.refuses,
+            reveal=tuple(one.after for one in paced) if any(one.after for one in paced) else None,
+        )
+
+
 class WriteTaskReply(Record):
     """P_task: the task text, and the plan it was made from."""
 
@@ -251,7 +280,7 @@ class WriteTaskReply(Record):
     alternatives: tuple[tuple[SolutionCall, ...], ...] = ()
     """Other plans that are as right: goals in another order, other queries on the way."""
     task: str
-    user_profile: UserProfile | None = None
+    user_profile: TaskProfile | None = None
 
 
 class WriteChecklistInputs(EnvironmentInputs):

@@ -229,7 +229,8 @@ def _trajectory(
     sampling: Sampling,
 ) -> Trajectory:
     identity, briefing = world.identity, world.briefing
-    use = {role: part for role, part in world.use.items() if part.calls}
+    user = world.user
+    use = {user.role.name: user.use} if user is not None and user.use.calls else {}
     if agent.model is not None and course.use.calls:
         use[AGENT_TURN.name] = course.use
     # Scenario ids of ours begin with the environment's; those of imported libraries need not.
@@ -252,8 +253,8 @@ def _trajectory(
         tools=world.tools(0),
         steps=tuple(course.steps),
         use=use,
-        user=world.user_record,
-        masked=world.masked,
+        user=user.record if user is not None else None,
+        masked=user.masked if user is not None else None,
         stop=course.stop,
         verdict=score.verdict,
         scores=dict(score.scores),

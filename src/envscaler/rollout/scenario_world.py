@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from envscaler.agents import Briefing, SystemPrompts, UserSimulator
 from envscaler.env import AsyncToolEnv, ObservationStyle, ResetChecks, observations_of
@@ -11,8 +11,8 @@ from envscaler.messages import Message, ToolCall, ToolMessage, UserMessage
 from envscaler.rollout.world import Identity, Opening, Score, TurnRules
 from envscaler.sandbox import Sandbox
 from envscaler.scenario import Scenario
-from envscaler.skeleton import EnvSkeleton, ModelUse, ToolSpec
-from envscaler.trajectory import StopReason, UserRecord
+from envscaler.skeleton import EnvSkeleton, ToolSpec
+from envscaler.trajectory import StopReason
 
 
 class ScenarioWorld:
@@ -52,7 +52,7 @@ class ScenarioWorld:
             coerce=coerce,
             reset_checks=reset_checks,
         )
-        self._user = user
+        self.user = user
         self._prompts = prompts if prompts is not None else SystemPrompts()
         self._opened = False
         self.turn_rules = TurnRules()
@@ -78,25 +78,13 @@ class ScenarioWorld:
     def state_digest(self) -> str | None:
         return self._env.digest if self._opened else None
 
-    @property
-    def use(self) -> Mapping[str, ModelUse]:
-        return {"user_turn": self._user.use} if self._user is not None else {}
-
-    @property
-    def user_record(self) -> UserRecord | None:
-        return self._user.record if self._user is not None else None
-
-    @property
-    def masked(self) -> str | None:
-        return self._user.masked if self._user is not None else None
-
     async def open(self) -> Opening:
         task, _ = await self._env.reset()
         self._opened = True
-        if self._user is not None:
-            first = await self._user.speak(())
+        if self.user is not None:
+            first = await self.user.speak(())
             if not first.text:
-                raise ReplyError("user_turn: the user ended the conversation before it began")
+                raise ReplyError(f"{self.user.role.name}: the user ended the conversation before it began")
             task = first.text
         prompt = self._prompts.text(self._env.skeleton, self.briefing.mode)
         return Opening(system_prompt=prompt, user=UserMessage(content=task))
@@ -108,9 +96,9 @@ class ScenarioWorld:
         return await self._env.carry_out(call)
 
     async def next_turn(self, conversation: Sequence[Message]) -> UserMessage | StopReason:
-        if self._user is None:
+        if self.user is None:
             return StopReason.FINISHED
-        answer = await self._user.speak(conversation)
+        answer = await self.user.speak(conversation)
         if answer.stopped or not answer.text:
             return StopReason.USER_STOPPED
         return UserMessage(content=answer.text)

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from envscaler.agents import Briefing
+from envscaler.agents import Briefing, UserSimulator
 from envscaler.messages import Message, ToolCall, ToolMessage, UserMessage
-from envscaler.skeleton import ModelUse, ToolSpec
-from envscaler.trajectory import StopReason, UserRecord, Verdict
+from envscaler.skeleton import ToolSpec
+from envscaler.trajectory import StopReason, Verdict
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,8 @@ class World(Protocol):
         ...
 
     @property
-    def use(self) -> Mapping[str, ModelUse]:
-        """What the world's own models (a simulated user) used so far, by role."""
-        ...
-
-    @property
-    def user_record(self) -> UserRecord | None:
-        """What the simulated user said so far; None where there is none."""
-        ...
-
-    @property
-    def masked(self) -> str | None:
-        """Why the episode says nothing about the agent; None while it does."""
+    def user(self) -> UserSimulator | None:
+        """The simulated user; None where there is none."""
         ...
 
     @property

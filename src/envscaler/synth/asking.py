@@ -22,12 +22,22 @@ if TYPE_CHECKING:
 class Asking:
     """Asks in any role, with the model of the role's family."""
 
-    def __init__(self, models: Models, prompts: Prompts, attempts: int, scaffold: Scaffold = "whole") -> None:
+    def __init__(
+        self,
+        models: Models,
+        prompts: Prompts,
+        attempts: int,
+        scaffold: Scaffold = "whole",
+        *,
+        again_if_cut: bool = True,
+    ) -> None:
         """
         Args:
             scaffold: how much is asked at once.
+            again_if_cut: ask again also after a reply that ran into the token limit.
         """
         self.scaffold = scaffold
+        self._again_if_cut = again_if_cut
         self._models = models
         self._prompts = prompts
         self._attempts = attempts
@@ -89,6 +99,7 @@ class Asking:
                 doubt=doubt,
                 sample=sample,
                 attempts=attempts,
+                again_if_cut=self._again_if_cut,
                 schema=schema,
                 on_attempt=heard,
             )
@@ -98,7 +109,7 @@ class Asking:
             self._wasted.setdefault(role.stage, []).extend(uses)
             raise
         except ReplyError:
-            self._models.meter.count_unusable(role.name, attempts)
+            self._models.meter.count_unusable(role.name, len(uses))
             self._wasted.setdefault(role.stage, []).extend(uses)
             raise
         self._models.meter.count_unusable(role.name, answer.attempts - 1)
@@ -137,7 +148,7 @@ class Asking:
 
     def apart(self) -> Asking:
         """The same for a part of the unit whose use is counted apart."""
-        part = Asking(self._models, self._prompts, self._attempts, self.scaffold)
+        part = Asking(self._models, self._prompts, self._attempts, self.scaffold, again_if_cut=self._again_if_cut)
         self._parts.append(part)
         return part
 

@@ -134,7 +134,7 @@ class Finishing:
             task=drafted.task.task.strip(),
             clock=clock_of(drafted.state),
             seed=drafted.episode_seed,
-            user_profile=drafted.task.user_profile,
+            user_profile=drafted.task.user_profile.told if drafted.task.user_profile is not None else None,
         )
 
     async def _checks(self, drafted: Drafted, solved: Solved | str, judge: Judge) -> WrittenChecks:

@@ -363,14 +363,19 @@ def interface(planned: JsonSchema, derived: JsonSchema) -> JsonSchema:
     properties: dict[str, JsonValue] = {}
     for name, signature in derived.get("properties", {}).items():
         plan = plans.get(name, {})
-        if "type" in plan and plan["type"] == signature.get("type"):
-            limits = {key: value for key, value in plan.items() if key not in ("type", "default")}
-            properties[name] = {**signature, **limits}
-        elif plan.get("description"):
-            properties[name] = {**signature, "description": plan["description"]}
-        else:
-            properties[name] = signature
+        described = {"description": plan["description"]} if plan.get("description") else {}
+        properties[name] = {**_limited(signature, plan), **described}
     return {**derived, "properties": properties}
+
+
+def _limited(signature: JsonSchema, plan: JsonSchema) -> JsonSchema:
+    """A parameter's schema with the plan's limits where both name the type: as the only one, or beside null."""
+    if "type" in plan and plan["type"] == signature.get("type"):
+        return {**signature, **{key: value for key, value in plan.items() if key not in ("type", "default")}}
+    if "anyOf" not in signature:
+        return signature
+    plan = {key: value for key, value in plan.items() if key != "description"}
+    return {**signature, "anyOf": [_limited(option, plan) for option in signature["anyOf"]]}
 
 
 def _bare_state(entities: Iterable[Entity]) -> State:

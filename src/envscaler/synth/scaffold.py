@@ -94,7 +94,8 @@ class Scaffolder:
         return self.found.scaffold
 
     async def _tried(self) -> Scaffolding:
-        asking = Asking(self._models, self._prompts, _ATTEMPTS)
+        # A weak model may list attributes without end, and would again: on a slow machine that is half an hour.
+        asking = Asking(self._models, self._prompts, _ATTEMPTS, again_if_cut=False)
         try:
             await design(_SAMPLE, (), "en", asking)
         except ReplyError as fault:

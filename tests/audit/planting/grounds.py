@@ -248,7 +248,7 @@ def _scenario(blueprint: Blueprint, skeleton: EnvSkeleton, index: int, bench: Be
         solution=solution,
         clock=known["clock"],
         seed=index,
-        user_profile=reply.user_profile,
+        user_profile=reply.user_profile.told if reply.user_profile is not None else None,
         origin=Origin(models={"builder": "offline"}, seed=_SEED),
     )
     watched = any(not now for now in held) and any(held)

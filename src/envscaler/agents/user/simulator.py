@@ -70,6 +70,11 @@ class UserSimulator:
         """Why the episode says nothing about the agent; None while it does."""
 
     @property
+    def role(self) -> Role[TextReply]:
+        """The role in which its model is asked."""
+        return PLAY_USER if isinstance(self._scenario, UserInstructions) else USER_TURN
+
+    @property
     def record(self) -> UserRecord:
         """What it said so far."""
         return UserRecord(model=self._model.name, utterances=tuple(self._utterances))
@@ -83,11 +88,11 @@ class UserSimulator:
         Raises:
             ReplyError: if the model gave no usable message; the episode is then worth nothing either way.
         """
-        role, inputs = self._question(conversation)
+        inputs = self._inputs(conversation)
         review = _Review(self._brief, conversation, self._tools, 0 if self._policy == "keep" else RETRIES, self._seen)
         answer = await ask(
             self._model,
-            role,
+            self.role,
             inputs,
             prompts=self._prompts,
             doubt=review.doubt,
@@ -128,9 +133,9 @@ class UserSimulator:
     def _seen(self) -> tuple[str, ...]:
         return tuple(seen for _, _, seen in self._deeds)
 
-    def _question(self, conversation: Sequence[Message]) -> tuple[Role[TextReply], Record]:
+    def _inputs(self, conversation: Sequence[Message]) -> Record:
         if isinstance(self._scenario, UserInstructions):
-            return PLAY_USER, PlayUserInputs(
+            return PlayUserInputs(
                 instructions=self._scenario.text,
                 greeting=self._scenario.greeting,
                 tools=self._scenario.tools,
@@ -138,7 +143,7 @@ class UserSimulator:
                 stop_token=STOP_TOKEN,
                 language=self._scenario.language,
             )
-        return USER_TURN, UserTurnInputs(
+        return UserTurnInputs(
             task=self._scenario.task,
             profile=self._scenario.user_profile,
             transcript=tuple(_heard(conversation)),
