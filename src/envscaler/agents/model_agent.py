@@ -57,6 +57,7 @@ class _ModelPlayer:
         self._dialect = dialect
         self._briefing = briefing
         self._memory = Memory()
+        self._replies = 0
 
     async def act(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> AgentReply:
         messages = tuple(conversation)
@@ -73,8 +74,9 @@ class _ModelPlayer:
                 sample=(self._briefing.sample, 0),
             )
         )
-        turns = [message.role for message in messages].count("assistant")
-        return _reply(completion, dialect, dialect.read(completion, tools), turns)
+        reply = _reply(completion, dialect, dialect.read(completion, tools), self._replies)
+        self._replies += 1
+        return reply
 
     def _inputs(self, messages: tuple[Message, ...]) -> AgentTurnInputs:
         scenario = self._briefing.scenario

@@ -139,6 +139,7 @@ class _Trial:
         self._round = 0
         self._now: State = {}
         """The state after the last call."""
+        self._now_digest = ""
         self.seen = {tool.name: ToolExamination() for tool in skeleton.tools}
 
     def telling(self) -> list[_Made]:
@@ -157,7 +158,7 @@ class _Trial:
         else:
             await session.restore(self._start, fresh=False)
             await self._walk(session)
-        self._now = await session.state()
+        self._now, self._now_digest = await session.state(), session.digest
         self._round += 1
         tools = self._rng.sample(self._tried, len(self._tried))
         for tool in tools:
@@ -186,7 +187,7 @@ class _Trial:
     async def _valid(self, session: Session, judge: Judge, tool: ToolSpec) -> ExaminedCall | None:
         """Call until it succeeds; the call that did."""
         for _ in range(_TRIES):
-            arguments = valid_arguments(tool, self._now, self._skeleton.entities, self._rng)
+            arguments = self._arguments(tool, self._now)
             call = ToolCall(name=tool.name, arguments=arguments)
             examined = await self._call(session, judge, tool, call)
             if _succeeded(examined):
@@ -198,16 +199,16 @@ class _Trial:
 
     async def _others(self, session: Session, judge: Judge, tool: ToolSpec, worked: ToolCall | None) -> None:
         """More calls, whether they succeed or not: with nothing, with anything, and with one thing wrong."""
-        entities, rng = self._skeleton.entities, self._rng
         tried: list[dict[str, JsonValue]] = [{}] if tool.effect == "query" and properties_of(tool) else []
         state = self._now
         if tool.effect == "query" and not tool.parameters.get("required"):
             tried += [{name: value} for name in properties_of(tool) for value in self._drawn(tool, name, state)[:1]]
         for _ in range(_ANY if tool.effect == "update" and properties_of(tool) else 0):
-            tried.append(valid_arguments(tool, state, entities, rng))
+            tried.append(self._arguments(tool, state))
         for number in range(_WRONG):
             right = worked.arguments if worked is not None and number % 2 == 0 else None
-            tried.append(wrong_arguments(tool, state, entities, rng, arguments=right)[1])
+            entities, pool = self._skeleton.entities, self._known.pool(state)
+            tried.append(wrong_arguments(tool, state, entities, self._rng, arguments=right, pool=pool)[1])
         for arguments in tried:
             if _accepted(tool, arguments) and not self.seen[tool.name].hung:
                 await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=arguments))
@@ -225,7 +226,7 @@ class _Trial:
 
     def _whole(self, tool: ToolSpec, worked: ExaminedCall) -> dict[str, JsonValue]:
         """The arguments of a call with those that it left out; none is what a record that they name holds already."""
-        named = ids_named(self._known, tool, worked.call.arguments, Pool(worked.before, self._skeleton.entities))
+        named = ids_named(self._known, tool, worked.call.arguments, self._known.pool(worked.before))
         keys = {key for part in named.values() for key in part}
         entities = [one for container in named if (one := self._known.of_container(container)) is not None]
         rows = [pair for one in entities for pair in rows_of(worked.before, one).items()]
@@ -245,8 +246,12 @@ class _Trial:
 
     def _drawn(self, tool: ToolSpec, name: str, state: State) -> list[JsonValue]:
         """Some values for one parameter; none where it was left out each time."""
-        drawn = (valid_arguments(tool, state, self._skeleton.entities, self._rng).get(name) for _ in range(_TRIES))
+        drawn = (self._arguments(tool, state).get(name) for _ in range(_TRIES))
         return [value for value in drawn if value is not None]
+
+    def _arguments(self, tool: ToolSpec, state: State) -> dict[str, JsonValue]:
+        """Right arguments, drawn."""
+        return valid_arguments(tool, state, self._skeleton.entities, self._rng, pool=self._known.pool(state))
 
     async def _repeat(self, session: Session, judge: Judge, tool: ToolSpec, call: ToolCall) -> None:
         for _ in range(_REPEATS):
@@ -255,12 +260,11 @@ class _Trial:
 
     async def _press(self, session: Session, judge: Judge, tool: ToolSpec, worked: ToolCall) -> None:
         """Hold one record that the arguments name and vary the rest: a limit on what it may have shows at its end."""
-        entities = self._skeleton.entities
-        pool = Pool(self._now, entities)
+        pool = self._known.pool(self._now)
         held = [name for name in worked.arguments if pool.container(name) is not None]
         for name in held if len(worked.arguments) > 1 else ():
             for _ in range(_PRESSED):
-                arguments = valid_arguments(tool, self._now, entities, self._rng)
+                arguments = self._arguments(tool, self._now)
                 arguments[name] = worked.arguments[name]
                 await self._call(session, judge, tool, ToolCall(name=tool.name, arguments=arguments))
 
@@ -268,7 +272,7 @@ class _Trial:
         """Ask the queries that read what an update wrote."""
         if tool.effect == "query" or examined.before is examined.after:
             return
-        pool = Pool(examined.after, self._skeleton.entities)
+        pool = self._known.pool(examined.after)
         for entity in self._skeleton.entities:
             touched = _touched(entity, examined.before, examined.after)
             for query in self._skeleton.tools if touched else ():
@@ -296,16 +300,15 @@ class _Trial:
                     yield {name: value}
 
     async def _call(self, session: Session, judge: Judge, tool: ToolSpec, call: ToolCall) -> ExaminedCall:
-        examined = await try_call(session, tool, call, repeat=False)
-
+        examined = await try_call(session, tool, call, repeat=False, now=(self._now_digest, self._now))
         meaning = await meaning_of(
             judge, self._known, tool, call, examined.outcome, examined.before, examined.after, clock=self._clock
         )
-        self._now = examined.after
+        self._now, self._now_digest = examined.after, session.digest
         fits = not misfit(tool, call.arguments)
         # An environment never lets such a call through: what it left behind is no state that others have to take.
         if examined.outcome.changed and not fits and await _back(session, examined.moment):
-            self._now = examined.before
+            self._now, self._now_digest = examined.before, session.digest
         seen = self.seen[tool.name]
         seen.calls += 1
         seen.hung = seen.hung or examined.hung

@@ -38,14 +38,17 @@ class ExaminedCall:
         return str(fault) if fault is not None else None
 
 
-async def try_call(session: Session, tool: ToolSpec, call: ToolCall, *, repeat: bool = True) -> ExaminedCall:
+async def try_call(
+    session: Session, tool: ToolSpec, call: ToolCall, *, repeat: bool = True, now: tuple[str, State] | None = None
+) -> ExaminedCall:
     """Make a call and examine it; the session goes on from the state that the call left.
 
     Args:
         repeat: make a call that gave a result a second time, from the same moment in a fresh worker, and compare.
+        now: digest and state of the session as it was left; where it is still there, the state is not fetched.
     """
-    moment = await session.snapshot()
     digest_before = session.digest
+    moment = await session.snapshot(state=now[1] if now is not None and now[0] == digest_before else None)
     outcome = await session.call(call.name, call.arguments)
     after = moment.state if outcome.digest == digest_before else await session.state()
     repeated: Outcome | None = None
@@ -110,7 +113,7 @@ def examine(
 
 def _line_of(program: Program, outcome: Outcome) -> str | None:
     number = outcome.fault.line if outcome.fault is not None else 0
-    lines = program.source.split("\n")
+    lines = program.source.split("\n") if number else []
     return lines[number - 1].strip() or None if 0 < number <= len(lines) else None
 
 

@@ -35,14 +35,16 @@ def wrong_arguments(
     *,
     arguments: Mapping[str, JsonValue] | None = None,
     kinds: Collection[WrongKind] | None = None,
+    pool: Pool | None = None,
 ) -> tuple[WrongKind, dict[str, JsonValue]]:
     """Arguments for `tool` that are right but for one thing, and what that is; kinds are drawn evenly.
 
     Args:
         arguments: the right ones, of which one is made wrong; None: drawn. Those that are not given are left alone.
         kinds: kinds to draw from, where the tool can have them; None: all.
+        pool: that of the state and the entities, where there is one.
     """
-    pool = Pool(state, entities)
+    pool = pool if pool is not None else Pool(state, entities)
     writer = Writer(tool, pool, rng)
     given = arguments
     arguments = writer.arguments() if given is None else dict(given)

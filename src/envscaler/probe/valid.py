@@ -42,14 +42,17 @@ _MAX_DEPTH = 6
 
 
 def valid_arguments(
-    tool: ToolSpec, state: State, entities: Sequence[Entity], rng: random.Random
+    tool: ToolSpec, state: State, entities: Sequence[Entity], rng: random.Random, *, pool: Pool | None = None
 ) -> dict[str, JsonValue]:
     """Arguments for `tool` that its schema allows and that mostly name what `state` holds.
 
     Optional ones are sometimes left out; the key of a record to be created is a new one. Of a `pattern`, only those
     that the state or common forms satisfy can be met.
+
+    Args:
+        pool: that of the state and the entities, where there is one.
     """
-    return Writer(tool, Pool(state, entities), rng).arguments()
+    return Writer(tool, pool if pool is not None else Pool(state, entities), rng).arguments()
 
 
 class Writer:

@@ -215,10 +215,15 @@ class Session:
         async with self._turn():
             return await self._state()
 
-    async def snapshot(self) -> Snapshot:
-        """All that is needed to go on from here, also in another process on another machine."""
+    async def snapshot(self, *, state: State | None = None) -> Snapshot:
+        """All that is needed to go on from here, also in another process on another machine.
+
+        Args:
+            state: the present state, where it is known; it is not fetched then.
+        """
         async with self._turn():
-            state = await self._state()
+            if state is None:
+                state = await self._state()
             return Snapshot(state, clock_text(self._clock_us), self._index, self._beginning.seed)
 
     async def restore(self, snapshot: Snapshot, *, fresh: bool = True) -> None:

@@ -41,7 +41,7 @@ class Made:
     @cached_property
     def pool(self) -> Pool:
         """Values of the state before it; it knows which parameters hold keys."""
-        return Pool(self.before, self.known.entities)
+        return self.known.pool(self.before)
 
     @cached_property
     def read(self) -> Reading:

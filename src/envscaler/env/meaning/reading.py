@@ -6,7 +6,7 @@ What a call then has to do is the business of `queries` and `updates`.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from envscaler.probe.pool import Pool
 from envscaler.program.arguments import SchemaChecker
 from envscaler.skeleton import Attribute, Entity, Rule, ToolSpec
-from envscaler.state import JsonValue
+from envscaler.state import JsonValue, State
 
 Kind = Literal["get", "list", "update", "other"]
 
@@ -34,6 +34,17 @@ class Known:
 
     entities: tuple[Entity, ...]
     rules: tuple[Rule, ...] = ()
+    _pools: deque[tuple[State, Pool]] = field(default_factory=lambda: deque(maxlen=2), compare=False, repr=False)
+    """Those of the states before and after the latest call."""
+
+    def pool(self, state: State) -> Pool:
+        """The pool of a state, which nobody writes to; one is made for the same object once."""
+        for held, pool in self._pools:
+            if held is state:
+                return pool
+        made = Pool(state, self.entities)
+        self._pools.append((state, made))
+        return made
 
     def entity(self, name: str) -> Entity | None:
         """The entity of that name that has records of its own, or None."""
