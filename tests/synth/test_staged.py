@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synth.conftest import settings_of, synth, tree
 from synth.lending import LendingModel
-from synth.staged_lending import KINDS, METHODS, TOOLS, StagedLendingModel
+from synth.staged_lending import CANNOT, KINDS, METHODS, TOOLS, StagedLendingModel
 
 from envscaler.errors import UsageError
 from envscaler.llm import Completion, ModelRequest
@@ -345,6 +345,29 @@ async def test_a_model_that_plans_whole_environments_is_asked_for_them(
     report = await staged(opened, model, task_file=task_file, library=tmp_path / "library")
     assert report.scaffold == "whole"
     assert model.asked["name_entities"] == 0
+
+
+@pytest.mark.anyio
+async def test_an_environment_that_cannot_be_planned_whole_is_staged_where_the_model_was_to_plan_whole(
+    opened: Opened, task_file: Path, tmp_path: Path
+) -> None:
+    class Unsteady(StagedLendingModel):
+        """Plans the sample, and of the others one kind."""
+
+        def plan_state(self, inputs: t.PlanStateInputs) -> Any:
+            return LendingModel.plan_state(self, inputs) if "bicycle" not in str(inputs.description).lower() else CANNOT
+
+    model = Unsteady()
+    report = await staged(opened, model, task_file=task_file, library=tmp_path / "library")
+    assert (report.scaffold, report.funnel.accepted) == ("whole", 3)
+    store = LibraryStore.open(tmp_path / "library")
+    made = {name: store.read_environment(name).origin.prompts for name in report.environments}
+    assert [name for name, prompts in made.items() if "name_entities" in prompts] == ["bicycle-lending-desk"]
+    assert [name for name, prompts in made.items() if "plan_state" not in prompts] == ["bicycle-lending-desk"]
+    again = await staged(opened, Unsteady(), task_file=task_file, library=tmp_path / "library")
+    assert again.environments == report.environments
+    told = await staged(opened, Unsteady(), task_file=task_file, library=tmp_path / "told", scaffold="whole")
+    assert told.funnel.accepted == 2
 
 
 @pytest.mark.anyio

@@ -179,7 +179,9 @@ class Builder:
         scaffold = await self._scaffolder.scaffold()
         asking = Asking(self._models, self._prompts, self._settings.attempts, scaffold)
         try:
-            made = await planned(candidate.description, candidate.seed_tasks, candidate.language, asking)
+            made = await planned(
+                candidate.description, candidate.seed_tasks, candidate.language, asking, settings=self._settings
+            )
         except ReplyError as fault:
             return Built(
                 Unit(

@@ -8,7 +8,7 @@ Source: ours. What a model is called says little of what it can do; its first re
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from envscaler.errors import ReplyError, UsageError
 from envscaler.models.settings import OFFLINE
@@ -28,6 +28,9 @@ _ATTEMPTS = 2
 """Replies to each question of a whole plan: a strong model mends what it is told, a weak one does not."""
 
 
+_STAGED_ROLES: tuple[roles.Role[Any], ...] = (roles.NAME_ENTITIES, roles.WRITE_RECORDS)
+"""Of each family that the staged scaffold asks, a role."""
+
 _SAMPLE = EnvDescription(
     summary="Parcel locker station",
     introduction="A station with lockers of several sizes in which parcels wait for their recipients. It keeps lockers "
@@ -39,14 +42,26 @@ _SAMPLE = EnvDescription(
 """What a model is tried with: always the same, so that one odd task says nothing about it."""
 
 
-async def planned(description: EnvDescription, seed_tasks: tuple[str, ...], language: str, asking: Asking) -> Design:
+async def planned(
+    description: EnvDescription, seed_tasks: tuple[str, ...], language: str, asking: Asking, *, settings: SynthSettings
+) -> Design:
     """The plan of an environment, asked for as the scaffold asks.
+
+    Where the scaffold is the one that was found out, an environment that the model cannot plan whole is staged: one
+    sample says little of the next environment. `asking` is then staged from there on.
 
     Raises:
         ReplyError: if a plan stays unusable.
     """
-    plan = staged_design if asking.scaffold == "staged" else design
-    return await plan(description, seed_tasks, language, asking)
+    if asking.scaffold == "staged":
+        return await staged_design(description, seed_tasks, language, asking)
+    try:
+        return await design(description, seed_tasks, language, asking)
+    except ReplyError:
+        if settings.scaffold != "auto" or any(asking.is_offline(role) for role in _STAGED_ROLES):
+            raise
+    asking.scaffold = "staged"
+    return await staged_design(description, seed_tasks, language, asking)
 
 
 class Scaffolder:
@@ -66,8 +81,7 @@ class Scaffolder:
         self._lock = asyncio.Lock()
         self.found: Scaffolding | None = None
         """None: not known yet."""
-        asked = (roles.NAME_ENTITIES, roles.WRITE_RECORDS)
-        embedded = sorted({role.family for role in asked if models.chat(role.family).name == OFFLINE})
+        embedded = sorted({role.family for role in _STAGED_ROLES if models.chat(role.family).name == OFFLINE})
         if settings.scaffold == "staged" and embedded:
             raise UsageError(
                 f"--scaffold staged: the embedded offline model plans whole environments only, and it is the "

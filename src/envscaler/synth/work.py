@@ -174,7 +174,7 @@ class _Making:
 
     async def _programmed(self) -> EnvSkeleton:
         work = self._work
-        made = await planned(work.description, work.seed_tasks, work.language, self._asking)
+        made = await planned(work.description, work.seed_tasks, work.language, self._asking, settings=work.settings)
         self._done_with("design")
         self.stage = "program"
         programmed = await program(
@@ -186,7 +186,11 @@ class _Making:
         )
         self._dropped_tools = programmed.dropped
         start = origin(
-            self._models, self._prompts, (*DISCOVERING, *PROGRAMMING[work.scaffold]), work.language, work.settings.seed
+            self._models,
+            self._prompts,
+            (*DISCOVERING, *PROGRAMMING[self._asking.scaffold]),
+            work.language,
+            work.settings.seed,
         )
         return EnvSkeleton(
             id=work.before.env_id,
