@@ -10,7 +10,6 @@ Each is measured in an interpreter of its own: `python -m perf.rollouts collecti
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import resource
 import subprocess
@@ -24,6 +23,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from envscaler.cli import collect_rarely
 from envscaler.cores import usable_cores
 from envscaler.env import open_library
 from envscaler.export import export_sft
@@ -333,7 +333,7 @@ def calling(calls: int) -> ScriptedModel:
 def main() -> None:
     """Print the figures of one measurement as JSON."""
     what, *sizes = sys.argv[1:]
-    gc.set_threshold(100_000, 20, 20)  # as the command does
+    collect_rarely()  # as the command does
     if what == "collection":
         figures = collection(int(sizes[0]), int(sizes[1]))
     elif what == "endpoint":

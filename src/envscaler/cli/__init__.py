@@ -8,14 +8,18 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line of this process; it ends the process with the exit code."""
-    import gc
-
     from envscaler.cli.app import app
 
-    # Syntax trees and records are made by the million and hold no cycles: looking for cycles at Python's default pace
-    # costs a synthesis a fourteenth of its time.
-    gc.set_threshold(100_000, 20, 20)
+    collect_rarely()
     app()
 
 
-__all__ = ["main"]
+def collect_rarely() -> None:
+    """Have Python look for cycles less often: syntax trees and records are made by the million and hold none, and its
+    default pace costs a synthesis a fourteenth of its time."""
+    import gc
+
+    gc.set_threshold(100_000, 20, 20)
+
+
+__all__ = ["collect_rarely", "main"]

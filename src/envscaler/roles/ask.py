@@ -121,8 +121,7 @@ async def ask(
             AssistantMessage(content=_quoted(completion)),
             UserMessage(content=f"That reply cannot be used: {fault}\nReply again, complete, in the same form."),
         )
-    asked = f"{attempt + 1} attempt{'s' if attempt else ''}"
-    raise ReplyError(f"{role.name}: {fault} (after {asked})", kind)
+    raise ReplyError(f"{role.name}: {fault} (after {use.calls} attempt{'' if use.calls == 1 else 's'})", kind)
 
 
 def _quoted(completion: Completion) -> str:

@@ -34,7 +34,9 @@ class Known:
 
     entities: tuple[Entity, ...]
     rules: tuple[Rule, ...] = ()
-    _pools: deque[tuple[State, Pool]] = field(default_factory=lambda: deque(maxlen=2), compare=False, repr=False)
+    _pools: deque[tuple[State, Pool]] = field(
+        default_factory=lambda: deque(maxlen=2), init=False, compare=False, repr=False
+    )
     """Those of the states before and after the latest call."""
 
     def pool(self, state: State) -> Pool:
