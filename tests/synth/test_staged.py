@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from synth.conftest import settings_of, synth, tree
+from synth.lending import METHODS as WHOLE_METHODS
 from synth.lending import LendingModel
 from synth.staged_lending import CANNOT, KINDS, METHODS, TOOLS, StagedLendingModel
 
@@ -368,6 +370,65 @@ async def test_an_environment_that_cannot_be_planned_whole_is_staged_where_the_m
     assert again.environments == report.environments
     told = await staged(opened, Unsteady(), task_file=task_file, library=tmp_path / "told", scaffold="whole")
     assert told.funnel.accepted == 2
+
+
+class BadCoder(StagedLendingModel):
+    """Plans whole environments and answers small questions; of the methods of a whole class some do not run."""
+
+    bad = frozenset(WHOLE_METHODS)
+
+    def bad_at(self, description: EnvDescription) -> bool:
+        return True
+
+    def plan_state(self, inputs: t.PlanStateInputs) -> Any:
+        return LendingModel.plan_state(self, inputs)
+
+    def write_method(self, inputs: t.WriteMethodInputs) -> Any:
+        written = super().write_method(inputs)
+        if inputs.tool.name in self.bad and self.bad_at(inputs.description):
+            return re.sub(r"(def .*:\n)", r"\1    return undefined_here\n", written, count=1)
+        return written
+
+
+@pytest.mark.anyio
+async def test_a_model_whose_program_of_the_sample_does_not_run_is_asked_in_small_questions(
+    opened: Opened, task_file: Path, tmp_path: Path
+) -> None:
+    model = BadCoder()
+    report = await staged(opened, model, task_file=task_file, library=tmp_path / "library", until="program")
+    assert (report.scaffold, report.funnel.loads) == ("staged", 3)
+    assert "0 worked at the first attempt" in report.scaffold_reason
+    assert "undefined_here" in report.scaffold_reason
+    # Only the sample was asked for whole.
+    assert (model.asked["plan_state"], model.asked["write_class"]) == (1, 1)
+
+
+@pytest.mark.anyio
+async def test_one_method_in_four_that_does_not_run_is_mended_and_no_reason_for_small_questions(
+    opened: Opened, task_file: Path, tmp_path: Path
+) -> None:
+    class Slips(BadCoder):
+        bad = frozenset({"lend_thing"})
+
+    report = await staged(opened, Slips(), task_file=task_file, library=tmp_path / "library", limit=1, until="program")
+    assert report.scaffold == "whole"
+    assert "of 4 tools" in report.scaffold_reason
+    assert "3 worked at the first attempt" in report.scaffold_reason
+
+
+@pytest.mark.anyio
+async def test_an_environment_that_cannot_be_programmed_whole_is_staged(
+    opened: Opened, task_file: Path, tmp_path: Path
+) -> None:
+    class BadAtBicycles(BadCoder):
+        def bad_at(self, description: EnvDescription) -> bool:
+            return "bicycle" in str(description).lower()
+
+    report = await staged(opened, BadAtBicycles(), task_file=task_file, library=tmp_path / "library", until="program")
+    assert (report.scaffold, report.funnel.loads) == ("whole", 3)
+    store = LibraryStore.open(tmp_path / "library")
+    made = {name: store.read_environment(name).origin.prompts for name in store.env_ids()}
+    assert [name for name, prompts in made.items() if "name_entities" in prompts] == ["bicycle-lending-desk"]
 
 
 @pytest.mark.anyio

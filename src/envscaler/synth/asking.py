@@ -28,16 +28,14 @@ class Asking:
         prompts: Prompts,
         attempts: int,
         scaffold: Scaffold = "whole",
-        *,
-        again_if_cut: bool = True,
     ) -> None:
         """
         Args:
             scaffold: how much is asked at once.
-            again_if_cut: ask again also after a reply that ran into the token limit.
         """
         self.scaffold = scaffold
-        self._again_if_cut = again_if_cut
+        self.again_if_cut = True
+        """Ask again also after a reply that ran into the token limit."""
         self._models = models
         self._prompts = prompts
         self._attempts = attempts
@@ -99,7 +97,7 @@ class Asking:
                 doubt=doubt,
                 sample=sample,
                 attempts=attempts,
-                again_if_cut=self._again_if_cut,
+                again_if_cut=self.again_if_cut,
                 schema=schema,
                 on_attempt=heard,
             )
@@ -148,7 +146,8 @@ class Asking:
 
     def apart(self) -> Asking:
         """The same for a part of the unit whose use is counted apart."""
-        part = Asking(self._models, self._prompts, self._attempts, self.scaffold, again_if_cut=self._again_if_cut)
+        part = Asking(self._models, self._prompts, self._attempts, self.scaffold)
+        part.again_if_cut = self.again_if_cut
         self._parts.append(part)
         return part
 

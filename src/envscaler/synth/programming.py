@@ -64,6 +64,16 @@ async def program(
     return await _Programming(design, seed, asking, sandbox, methods_per_call).run()
 
 
+async def first_attempt(design: Design, *, seed: int, asking: Asking, sandbox: Sandbox) -> dict[str, str]:
+    """Write the program of a design and try it, and mend nothing: the tools that do not stand, with the reason.
+
+    Raises:
+        ReplyError: if a test state stays unusable, or the class, and none can be made of the entities.
+        ProgramError: if the program cannot be loaded and no single method is to blame.
+    """
+    return await _Programming(design, seed, asking, sandbox, METHODS_PER_CALL).attempt()
+
+
 @dataclass(frozen=True)
 class _Assembled:
     """What was assembled last, kept because assembling costs more than all else here."""
@@ -101,17 +111,8 @@ class _Programming:
         self._class_told: tuple[str, ...] = ()
 
     async def run(self) -> Programmed:
-        self._class_source = await self._written_class()
-        self._class_name = class_name_of(self._class_source)
-        self._writer = MethodWriter(
-            self._known,
-            class_source=self._class_source,
-            class_name=self._class_name,
-            per_call=self._methods_per_call,
-            asking=self._asking,
-        )
+        await self._write_all()
         self._salvage = Salvage(self._design.rules, self._writer, self._fault_of)
-        await self._write({tool.name: None for tool in self._design.tools})
         broken_predicates = await self._mend()
         source = self._assembled()
         tools = self._tools()
@@ -130,6 +131,12 @@ class _Programming:
             ),
         )
 
+    async def attempt(self) -> dict[str, str]:
+        """Write everything once; by tool, why it does not stand."""
+        await self._write_all()
+        grave, _ = await self._faults()
+        return {**self._dropped, **grave}
+
     def _as_it_came(self, rule: Rule, broken_predicates: tuple[str, ...]) -> Rule:
         """A rule with what is known of it now."""
         if rule.predicate in broken_predicates:
@@ -139,6 +146,18 @@ class _Programming:
         return rule
 
     # -- writing --
+
+    async def _write_all(self) -> None:
+        self._class_source = await self._written_class()
+        self._class_name = class_name_of(self._class_source)
+        self._writer = MethodWriter(
+            self._known,
+            class_source=self._class_source,
+            class_name=self._class_name,
+            per_call=self._methods_per_call,
+            asking=self._asking,
+        )
+        await self._write({tool.name: None for tool in self._design.tools})
 
     async def _write(self, faults: Mapping[str, str | None]) -> None:
         """Write the methods of these tools; one that cannot be had stays as it was, or is dropped."""

@@ -1,6 +1,6 @@
 """How environments are asked for: whole, or staged where a model's first replies show that it cannot; once for a run.
 
-What the scaffolds ask is `design`'s and `staged`'s business.
+What the scaffolds ask is the business of `design`, `staged` and `programming`.
 
 Source: ours. What a model is called says little of what it can do; its first replies to the questions themselves do.
 """
@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from envscaler.errors import ReplyError, UsageError
+from envscaler.errors import ProgramError, ReplyError, UsageError
 from envscaler.models.settings import OFFLINE
 from envscaler.roles import role as roles
+from envscaler.sandbox import Sandbox
+from envscaler.sandbox.fleet import few
 from envscaler.skeleton import EnvDescription
 from envscaler.synth.asking import Asking
-from envscaler.synth.design import Design, design
+from envscaler.synth.design import Design, design, rules_for, rules_left
+from envscaler.synth.programming import first_attempt
 from envscaler.synth.resume import Keys, Scaffolding, SynthJournal
 from envscaler.synth.settings import Scaffold, SynthSettings
 from envscaler.synth.staged.design import staged_design
@@ -25,7 +28,10 @@ if TYPE_CHECKING:
     from envscaler.roles.role import Prompts
 
 _ATTEMPTS = 2
-"""Replies to each question of a whole plan: a strong model mends what it is told, a weak one does not."""
+"""Replies to each question about the sample: a strong model mends what it is told, a weak one does not."""
+_PROGRAMMED = 2
+"""Tools of the sample, of each kind, that are programmed: enough to see whether the model's code runs."""
+_WORKERS = 2
 
 
 _STAGED_ROLES: tuple[roles.Role[Any], ...] = (roles.NAME_ENTITIES, roles.WRITE_RECORDS)
@@ -42,26 +48,34 @@ _SAMPLE = EnvDescription(
 """What a model is tried with: always the same, so that one odd task says nothing about it."""
 
 
+def falls_back(settings: SynthSettings, asking: Asking) -> bool:
+    """Whether an environment that cannot be had as it is asked for is staged instead.
+
+    So it is where the scaffold was found out: one sample says little of the next environment.
+    """
+    found_out = settings.scaffold == "auto" and asking.scaffold == "whole"
+    return found_out and not any(asking.is_offline(role) for role in _STAGED_ROLES)
+
+
 async def planned(
     description: EnvDescription, seed_tasks: tuple[str, ...], language: str, asking: Asking, *, settings: SynthSettings
 ) -> Design:
-    """The plan of an environment, asked for as the scaffold asks.
-
-    Where the scaffold is the one that was found out, an environment that the model cannot plan whole is staged: one
-    sample says little of the next environment. `asking` is then staged from there on.
+    """The plan of an environment, asked for as the scaffold asks; where it is staged instead, `asking` is from then on.
 
     Raises:
         ReplyError: if a plan stays unusable.
     """
-    if asking.scaffold == "staged":
-        return await staged_design(description, seed_tasks, language, asking)
-    try:
-        return await design(description, seed_tasks, language, asking)
-    except ReplyError:
-        if settings.scaffold != "auto" or any(asking.is_offline(role) for role in _STAGED_ROLES):
-            raise
-    asking.scaffold = "staged"
-    return await staged_design(description, seed_tasks, language, asking)
+    if falls_back(settings, asking):
+        # What runs into the limit once does so again, and on a slow machine that takes long.
+        asking.again_if_cut = False
+        try:
+            return await design(description, seed_tasks, language, asking)
+        except ReplyError:
+            asking.scaffold = "staged"
+        finally:
+            asking.again_if_cut = True
+    ask = design if asking.scaffold == "whole" else staged_design
+    return await ask(description, seed_tasks, language, asking)
 
 
 class Scaffolder:
@@ -78,6 +92,7 @@ class Scaffolder:
         self._key = keys.scaffold()
         self._models = models
         self._prompts = prompts
+        self._isolation = settings.isolation
         self._lock = asyncio.Lock()
         self.found: Scaffolding | None = None
         """None: not known yet."""
@@ -109,15 +124,39 @@ class Scaffolder:
 
     async def _tried(self) -> Scaffolding:
         # A weak model may list attributes without end, and would again: on a slow machine that is half an hour.
-        asking = Asking(self._models, self._prompts, _ATTEMPTS, again_if_cut=False)
-        try:
-            await design(_SAMPLE, (), "en", asking)
-        except ReplyError as fault:
-            reason = f"its plan of a small sample environment cannot be used: {fault}"
-            return Scaffolding(
-                scaffold="staged", reason=reason, use=asking.whole_use, replies=asking.unusable, mended=asking.mended
-            )
-        reason = "it planned a small sample environment whole"
+        asking = Asking(self._models, self._prompts, _ATTEMPTS)
+        asking.again_if_cut = False
+        scaffold, reason = await self._seen(asking)
         return Scaffolding(
-            scaffold="whole", reason=reason, use=asking.whole_use, replies=asking.unusable, mended=asking.mended
+            scaffold=scaffold, reason=reason, use=asking.whole_use, replies=asking.unusable, mended=asking.mended
         )
+
+    async def _seen(self, asking: Asking) -> tuple[Scaffold, str]:
+        """What the replies about the sample show."""
+        try:
+            part = _part(await design(_SAMPLE, (), "en", asking))
+        except ReplyError as fault:
+            return "staged", f"its plan of a small sample environment cannot be used: {fault}"
+        try:
+            async with Sandbox(few(_WORKERS), isolation=self._isolation) as sandbox:
+                faults = await first_attempt(part, seed=0, asking=asking, sandbox=sandbox)
+        except (ReplyError, ProgramError) as fault:
+            return "staged", f"it planned a small sample environment whole, but its program cannot be used: {fault}"
+        of = len(part.tools)
+        stand = of - len(faults)
+        told = f"of {of} tools of a small sample environment that it planned whole {stand} worked at the first attempt"
+        if 2 * stand >= of:
+            return "whole", told
+        name, why = next(iter(faults.items()))
+        return "staged", f"{told}; {name}: {why}"
+
+
+def _part(made: Design) -> Design:
+    """The design with few of its tools."""
+    kept = {
+        tool.name
+        for kind in ("query", "update")
+        for tool in [tool for tool in made.tools if tool.effect == kind][:_PROGRAMMED]
+    }
+    tools = tuple(tool for tool in made.tools if tool.name in kept)
+    return made.model_copy(update={"tools": tools, "rules": rules_left(rules_for(made.rules, tools), tools)})

@@ -28,7 +28,7 @@ from envscaler.synth.repair import assess_and_repair
 from envscaler.synth.replies import added_up, mended_in_all
 from envscaler.synth.report import Testing
 from envscaler.synth.resume import DISCOVERING, PROGRAMMING, WRITING, Unit, scaffold_of
-from envscaler.synth.scaffold import planned
+from envscaler.synth.scaffold import falls_back, planned
 from envscaler.synth.scenarios import ScenarioWriter, scenario_id
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.settings import Scaffold, Stage, SynthSettings
@@ -173,6 +173,15 @@ class _Making:
         )
 
     async def _programmed(self) -> EnvSkeleton:
+        try:
+            return await self._written_program()
+        except (ReplyError, ProgramError):
+            if not falls_back(self._work.settings, self._asking):
+                raise
+        self._asking.scaffold = "staged"
+        return await self._written_program()
+
+    async def _written_program(self) -> EnvSkeleton:
         work = self._work
         made = await planned(work.description, work.seed_tasks, work.language, self._asking, settings=work.settings)
         self._done_with("design")
