@@ -27,7 +27,7 @@ from envscaler.sandbox import Program, Sandbox
 from envscaler.skeleton import EnvSkeleton, ToolSpec
 from envscaler.state import State, encode
 from envscaler.synth.asking import Asking
-from envscaler.synth.chains import Chain
+from envscaler.synth.chains import Chain, Sessions
 from envscaler.synth.judging import CallJudge, Tried, with_finding
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.staged.calls import drawn
@@ -231,10 +231,9 @@ class Examination:
         async with AsyncExitStack() as stack:
             evaluator = await stack.enter_async_context(self._sandbox.judge())
             rounds = _Rounds(self.skeleton, self._seed, self._asking, self._terms.judge, evaluator, self._history)
-            chains: list[Chain] = []
-            for _ in range(count):
-                chains.append(await Chain.open(self._sandbox, program, self.state))
-                stack.push_async_callback(chains[-1].close)
+            sessions = await stack.enter_async_context(Sessions(self._sandbox, program, self.state))
+            beginning, digest = await sessions.beginning()
+            chains = [Chain(sessions, beginning, digest) for _ in range(count)]
             # Chains go in step: what the testing agent is told of earlier calls then depends on no timing, and
             # neither does when it is seen that the verdict is settled.
             for start in range(0, len(turns), count):
@@ -250,8 +249,9 @@ class Examination:
                     if self._is_over():
                         break
             language = self.skeleton.origin.language
-            async for findings in bounded_map(Chain.repeat, chains, limit=count):
-                for number, finding in findings.items():
+            session = await stack.enter_async_context(sessions.apart())
+            for chain in chains:
+                for number, finding in (await chain.repeat(session)).items():
                     if number in self._trials:
                         trial = self._trials[number]
                         self._trials[number] = replace(trial, case=with_finding(trial.case, finding, language))
@@ -284,7 +284,7 @@ class _Rounds:
     async def make(self, turn_and_chain: tuple[Turn, Chain]) -> Trial | str:
         """One round: a judged call, or why there is none."""
         turn, chain = turn_and_chain
-        state, digest = await chain.state(), chain.digest
+        state, digest = chain.state, chain.digest
         try:
             asked = await self._written(turn, state)
             call = ToolCall(name=turn.tool.name, arguments=asked.arguments)
@@ -297,7 +297,7 @@ class _Rounds:
                 intent=asked.intent,
                 call=call,
                 state=examined.before if examined is not None else state,
-                digest=digest,
+                digest=examined.digest_before if examined is not None else digest,
                 examined=examined,
                 refused=refused,
             )

@@ -2,18 +2,22 @@
 
 Which calls are made is `assess`' business.
 
-Source: ours. Repeating every call at once would cost a worker and all earlier calls each time; the second run goes
-through a chain in a worker of its own and in spans, each from a snapshot and with the program's module executed anew,
-so that what a program keeps outside its state is not there and a tool that lives on it gives itself away.
+Source: ours. Chains of one program take turns in few workers: each call is made from a snapshot with the program's
+module executed anew, since a chain waits nearly all of the time, and a worker of its own would wait with it. The second
+run goes through a chain in another worker and in spans, in each of which the module stays, so that a tool that lives on
+what a program keeps outside its state gives itself away.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Self
 
 from envscaler.assessment import Finding
-from envscaler.env.oracles import ExaminedCall, examine, try_call
+from envscaler.env.oracles import ExaminedCall, did_not_return, examine, try_call
 from envscaler.errors import ProgramError
 from envscaler.messages import ToolCall
 from envscaler.sandbox import Program, Sandbox, Session, Snapshot
@@ -21,7 +25,69 @@ from envscaler.skeleton import ToolSpec
 from envscaler.state import State
 
 SPAN = 5
-"""Calls that are repeated from one snapshot. The first call is repeated by itself, so that short chains are cut too."""
+"""Calls that are repeated from one snapshot."""
+_SEATS = 2
+"""Workers of one program in which its chains take turns: a tool that does not come back holds up one of them."""
+
+
+class Sessions:
+    """Sessions of one program in which chains take turns."""
+
+    def __init__(self, sandbox: Sandbox, program: Program, state: State) -> None:
+        self._sandbox = sandbox
+        self._program = program
+        self._state = state
+        self._seats = asyncio.Semaphore(_SEATS)
+        self._opened: list[Session] = []
+        self._free: list[Session] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for session in self._opened:
+            await session.close()
+
+    async def beginning(self) -> tuple[Snapshot, str]:
+        """The moment from which every chain goes, and the digest of its state.
+
+        Raises:
+            ProgramError: if the program cannot be loaded.
+        """
+        async with self._seat() as session:
+            return await session.snapshot(), session.digest
+
+    @asynccontextmanager
+    async def at(self, moment: Snapshot) -> AsyncIterator[Session]:
+        """A session that goes on from a moment.
+
+        Raises:
+            ProgramError: if the program cannot go on from there.
+        """
+        async with self._seat() as session:
+            await session.restore(moment, fresh=False)
+            yield session
+
+    @asynccontextmanager
+    async def apart(self) -> AsyncIterator[Session]:
+        """A session in a worker in which no chain was."""
+        session = await self._sandbox.open(self._program, self._state)
+        try:
+            yield session
+        finally:
+            await session.close()
+
+    @asynccontextmanager
+    async def _seat(self) -> AsyncIterator[Session]:
+        async with self._seats:
+            if not self._free:
+                self._opened.append(await self._sandbox.open(self._program, self._state))
+                self._free.append(self._opened[-1])
+            session = self._free.pop()
+            try:
+                yield session
+            finally:
+                self._free.append(session)
 
 
 @dataclass(frozen=True)
@@ -32,73 +98,77 @@ class _Made:
 
 
 class Chain:
-    """A session in which test calls are made, and what is needed to make them again."""
+    """Test calls each of which goes on from the state that the one before it left."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._spans: list[tuple[Snapshot, list[_Made]]] = []
-
-    @classmethod
-    async def open(cls, sandbox: Sandbox, program: Program, state: State) -> Self:
+    def __init__(self, sessions: Sessions, beginning: Snapshot, digest: str) -> None:
         """
-        Raises:
-            ProgramError: if the program cannot be loaded.
+        Args:
+            digest: of the state at the beginning.
         """
-        return cls(await sandbox.open(program, state))
+        self.digest = digest
+        """Digest of the state that the next call starts from."""
+        self._sessions = sessions
+        self._moment = beginning
+        self._made: list[_Made] = []
+        self._findings: dict[int, Finding] = {}
 
     @property
-    def digest(self) -> str:
-        """Digest of the state that the next call starts from."""
-        return self._session.digest
-
-    async def state(self) -> State:
+    def state(self) -> State:
         """The state that the next call starts from."""
-        return await self._session.state()
+        return self._moment.state
 
     async def call(self, round_number: int, tool: ToolSpec, call: ToolCall) -> ExaminedCall:
-        """Make a call; the next one goes on from the state that it leaves."""
-        if len(self._spans) < 2 or len(self._spans[-1][1]) == SPAN:
-            self._spans.append((await self._session.snapshot(), []))
-        examined = await try_call(self._session, tool, call, repeat=False)
-        self._spans[-1][1].append(_Made(round_number, tool, examined))
+        """Make a call; the next one goes on from the state that it leaves.
+
+        Where the program cannot go on from there, the call is made from where it last could, and that is found.
+
+        Raises:
+            ProgramError: if it cannot even go on from the beginning.
+        """
+        while True:
+            try:
+                async with self._sessions.at(self._moment) as session:
+                    examined = await try_call(session, tool, call, repeat=False, now=(self.digest, self._moment.state))
+                    moment, digest = await session.snapshot(state=examined.after), session.digest
+                break
+            except ProgramError as fault:
+                last = next((one for one in reversed(self._made) if one.examined.outcome.changed), None)
+                if last is None or last.round in self._findings:
+                    raise
+                self._findings[last.round] = _not_restorable(fault)
+                self._moment, self.digest = last.examined.moment, last.examined.digest_before
+        self._moment, self.digest = moment, digest
+        self._made.append(_Made(round_number, tool, examined))
         return examined
 
-    async def repeat(self) -> dict[int, Finding]:
-        """Make all calls again, in a second worker, and say by round which of them gave something else.
-
-        Calls after the first such one in its span start from another state and are not compared.
-        """
-        findings: dict[int, Finding] = {}
-        if not self._spans:
-            return findings
-        end = await self._session.snapshot()
-        for span, (snapshot, calls) in enumerate(self._spans):
-            try:
-                await self._session.restore(snapshot, fresh=span == 0)
-            except ProgramError as fault:
-                findings[calls[0].round] = _not_restorable(fault)
+    async def repeat(self, session: Session) -> dict[int, Finding]:
+        """Make all calls again and say by round which of them gave something else, or a state to go on from nowhere."""
+        for number, made in enumerate(self._made):
+            examined = made.examined
+            if did_not_return(examined.outcome):
                 continue
-            for made in calls:
-                finding = await self._repeated(made)
-                if finding is not None:
-                    findings[made.round] = finding
-                if self._session.digest != made.examined.outcome.digest:
-                    break
-        try:
-            await self._session.restore(end, fresh=False)
-        except ProgramError as fault:
-            findings.setdefault(self._spans[-1][1][-1].round, _not_restorable(fault))
-        return findings
+            try:
+                if number % SPAN == 0 or session.digest != examined.digest_before:
+                    await session.restore(examined.moment, fresh=False)
+            except ProgramError as fault:
+                self._findings.setdefault(made.round, _not_restorable(fault))
+                continue
+            finding = await _repeated(session, made)
+            if finding is not None:
+                self._findings.setdefault(made.round, finding)
+        if self._made:
+            try:
+                await session.restore(self._moment, fresh=False)
+            except ProgramError as fault:
+                self._findings.setdefault(self._made[-1].round, _not_restorable(fault))
+        return self._findings
 
-    async def _repeated(self, made: _Made) -> Finding | None:
-        examined = made.examined
-        repeated = await self._session.call(examined.call.name, examined.call.arguments)
-        found = examine(made.tool, examined.outcome, digest_before=examined.digest_before, repeated=repeated)
-        return next((finding for finding in found if finding.oracle == "nondeterministic"), None)
 
-    async def close(self) -> None:
-        """End the session; idempotent."""
-        await self._session.close()
+async def _repeated(session: Session, made: _Made) -> Finding | None:
+    examined = made.examined
+    repeated = await session.call(examined.call.name, examined.call.arguments)
+    found = examine(made.tool, examined.outcome, digest_before=examined.digest_before, repeated=repeated)
+    return next((finding for finding in found if finding.oracle == "nondeterministic"), None)
 
 
 def _not_restorable(fault: ProgramError) -> Finding:

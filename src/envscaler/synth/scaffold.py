@@ -17,7 +17,7 @@ from envscaler.sandbox import Sandbox
 from envscaler.sandbox.fleet import few
 from envscaler.skeleton import EnvDescription
 from envscaler.synth.asking import Asking
-from envscaler.synth.design import Design, design, rules_for, rules_left
+from envscaler.synth.design import Design, design
 from envscaler.synth.programming import first_attempt
 from envscaler.synth.resume import Keys, Scaffolding, SynthJournal
 from envscaler.synth.settings import Scaffold, SynthSettings
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 2
 """Replies to each question about the sample: a strong model mends what it is told, a weak one does not."""
-_PROGRAMMED = 2
-"""Tools of the sample, of each kind, that are programmed: enough to see whether the model's code runs."""
 _WORKERS = 2
 
 
@@ -134,29 +132,18 @@ class Scaffolder:
     async def _seen(self, asking: Asking) -> tuple[Scaffold, str]:
         """What the replies about the sample show."""
         try:
-            part = _part(await design(_SAMPLE, (), "en", asking))
+            made = await design(_SAMPLE, (), "en", asking)
         except ReplyError as fault:
             return "staged", f"its plan of a small sample environment cannot be used: {fault}"
         try:
             async with Sandbox(few(_WORKERS), isolation=self._isolation) as sandbox:
-                faults = await first_attempt(part, seed=0, asking=asking, sandbox=sandbox)
+                faults = await first_attempt(made, seed=0, asking=asking, sandbox=sandbox)
         except (ReplyError, ProgramError) as fault:
             return "staged", f"it planned a small sample environment whole, but its program cannot be used: {fault}"
-        of = len(part.tools)
+        of = len(made.tools)
         stand = of - len(faults)
         told = f"of {of} tools of a small sample environment that it planned whole {stand} worked at the first attempt"
         if 2 * stand >= of:
             return "whole", told
         name, why = next(iter(faults.items()))
         return "staged", f"{told}; {name}: {why}"
-
-
-def _part(made: Design) -> Design:
-    """The design with few of its tools."""
-    kept = {
-        tool.name
-        for kind in ("query", "update")
-        for tool in [tool for tool in made.tools if tool.effect == kind][:_PROGRAMMED]
-    }
-    tools = tuple(tool for tool in made.tools if tool.name in kept)
-    return made.model_copy(update={"tools": tools, "rules": rules_left(rules_for(made.rules, tools), tools)})
