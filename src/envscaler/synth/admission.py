@@ -2,8 +2,8 @@
 
 With an endpoint as many are in play as keep it busy: another one is begun while it could be given more questions, and
 not while several of those in play are waited for by nobody but this machine. The earlier an environment was begun, the
-sooner its questions are sent, so that environments get done one after another instead of all at the end; tasks are
-looked at with what is left. None of this has an influence on what is made.
+sooner its questions are sent and this machine works for it, so that environments get done one after another instead of
+all at the end; tasks are looked at with what is left. None of this has an influence on what is made.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from envscaler.cores import usable_cores
 from envscaler.llm.throttle import Behalf, on_behalf_of
+from envscaler.synth.turns import Turns
 
 if TYPE_CHECKING:
     from envscaler.models import Models
@@ -46,6 +47,7 @@ class Admission:
         self._tasks_at_once = tasks_at_once
         self._in_play: set[Behalf] = set()
         self._places = count()
+        self._turns = Turns(usable_cores())
 
     def room(self) -> int:
         """Environments that may be in play now; asked again whenever one more could be begun."""
@@ -74,7 +76,7 @@ class Admission:
         behalf = Behalf(next(self._places))
         self._in_play.add(behalf)
         try:
-            with on_behalf_of(behalf):
+            with on_behalf_of(behalf), self._turns.of(behalf.place):
                 yield
         finally:
             self._in_play.remove(behalf)

@@ -32,6 +32,7 @@ from envscaler.synth.judging import CallJudge, Tried, with_finding
 from envscaler.synth.seeds import derived_seed
 from envscaler.synth.staged.calls import drawn
 from envscaler.synth.states import known_of, write_state
+from envscaler.synth.turns import local_work
 
 CHAINS = 10
 """Rounds that run side by side, each chain from the test state on."""
@@ -143,7 +144,8 @@ class Examination:
             ProgramError: if the program cannot be loaded.
         """
         seed = derived_seed(self._seed, "examination")
-        return await examine_tools(skeleton, self.state, self._sandbox, rounds=EXAMINED_ROUNDS, seed=seed)
+        async with local_work():
+            return await examine_tools(skeleton, self.state, self._sandbox, rounds=EXAMINED_ROUNDS, seed=seed)
 
     @property
     def trials(self) -> tuple[Trial, ...]:

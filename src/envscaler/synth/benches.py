@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from envscaler.models import Models
     from envscaler.roles.role import Prompts
 
-WORKERS = 256
-"""Worker processes alive at once at most: with very many questions in flight most sessions wait for a reply, and one
-that is parked meanwhile costs a fork, some milliseconds, while a live one takes two to three MB all the time."""
+WORKERS = 128
+"""Worker processes alive at once at most: environments that wait for replies mostly hold one or two, which take two to
+four MB each; one that is parked meanwhile costs a fork, some milliseconds."""
 _AHEAD = 1
 """Environments that wait for a process, so that none waits for an environment."""
 

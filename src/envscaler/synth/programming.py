@@ -29,6 +29,7 @@ from envscaler.synth.seeds import derived_seed
 from envscaler.synth.settings import METHODS_PER_CALL
 from envscaler.synth.smoke import smoke
 from envscaler.synth.states import write_state
+from envscaler.synth.turns import local_work
 
 ONE_AT_A_TIME = "methods: asked for one at a time, because of several at once fewer than half could be used"
 _NO_METHOD = "it is no public method that can be called on an instance"
@@ -266,24 +267,12 @@ class _Programming:
 
     async def _faults(self) -> tuple[dict[str, str], dict[str, str]]:
         """The faults of the methods as they stand: those that cost the tool, and those that do not."""
-        grave: dict[str, str] = {}
-        light: dict[str, str] = {}
-        try:
-            source = self._assembled()
-        except ProgramError as whole:
-            return self._blamed(whole, self._assembling_fault), light
-        planned = [tool for tool in self._design.tools if tool.name in self._methods]
-        for fault in analyze(source, self._class_name, planned):
-            if fault.tool in self._methods:
-                (light if fault.kind in _LIGHT else grave).setdefault(fault.tool, fault.message)
-        for name in [name for name in self._methods if name not in self._schemas()]:
-            grave.setdefault(name, _NO_METHOD)
-        # What cannot be loaded cannot be tried, and one method keeps all others from being loaded.
-        grave = grave or await self._loading_faults(source)
+        async with local_work():
+            grave, light = await self._faults_of_text()
         if grave:
             return grave, light
         self._asking.loads = True
-        program = Program(source, self._class_name)
+        program = Program(self._assembled(), self._class_name)
         tools = self._tools()
         if self._state is None:
             written = await write_state(
@@ -297,9 +286,28 @@ class _Programming:
                 tolerate_predicates=True,
             )
             self._state, self._broken = written.state, written.broken
-        for found in await smoke(program, self._state, tools, self._design.entities, self._seed, self._sandbox):
+        async with local_work():
+            smoked = await smoke(program, self._state, tools, self._design.entities, self._seed, self._sandbox)
+        for found in smoked:
             (grave if found.grave else light).setdefault(found.tool, found.message)
         return grave, light
+
+    async def _faults_of_text(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The same, of what shows before anything is called."""
+        grave: dict[str, str] = {}
+        light: dict[str, str] = {}
+        try:
+            source = self._assembled()
+        except ProgramError as whole:
+            return self._blamed(whole, self._assembling_fault), light
+        planned = [tool for tool in self._design.tools if tool.name in self._methods]
+        for fault in analyze(source, self._class_name, planned):
+            if fault.tool in self._methods:
+                (light if fault.kind in _LIGHT else grave).setdefault(fault.tool, fault.message)
+        for name in [name for name in self._methods if name not in self._schemas()]:
+            grave.setdefault(name, _NO_METHOD)
+        # What cannot be loaded cannot be tried, and one method keeps all others from being loaded.
+        return grave or await self._loading_faults(source), light
 
     async def _loading_faults(self, source: str) -> dict[str, str]:
         """The tools without which the program could be loaded, when it cannot."""

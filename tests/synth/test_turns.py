@@ -1,0 +1,66 @@
+"""Tests of turns: work of this machine is done for the earlier environments first, and few at a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from envscaler.synth.turns import Turns, local_work
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_those_who_wait_go_in_the_order_of_their_places() -> None:
+    turns, done, at_once, most = Turns(2), list[float](), 0, 0
+
+    async def work(place: float) -> None:
+        nonlocal at_once, most
+        with turns.of(place):
+            async with local_work():
+                at_once += 1
+                most = max(most, at_once)
+                await asyncio.sleep(0.001)
+                done.append(place)
+                at_once -= 1
+
+    await asyncio.gather(*map(work, (5, 4, 3, 2, 1, 0)))
+    assert most == 2
+    # The first two took the free turns; whoever has one is not interrupted.
+    assert done == [5, 4, 0, 1, 2, 3]
+
+
+async def test_a_turn_that_nobody_wants_any_more_is_given_to_the_next() -> None:
+    turns, order = Turns(1), list[int]()
+    go_on = asyncio.Event()
+
+    async def work(place: int, until: asyncio.Event | None = None) -> None:
+        with turns.of(place):
+            async with local_work():
+                order.append(place)
+                if until is not None:
+                    await until.wait()
+
+    holder = asyncio.create_task(work(0, go_on))
+    await asyncio.sleep(0)
+    waiting = [asyncio.create_task(work(place)) for place in (1, 2, 3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    await holder
+    # Its turn has come, and it is cancelled before it could take it.
+    waiting[1].cancel()
+    await asyncio.wait(waiting)
+    assert order == [0, 3]
+    async with asyncio.timeout(1):
+        await work(9)
+
+
+async def test_without_an_order_nobody_waits() -> None:
+    async def hold() -> None:
+        async with local_work(), asyncio.timeout(1):
+            await barrier.wait()
+
+    barrier = asyncio.Barrier(5)
+    await asyncio.gather(*(hold() for _ in range(5)))
