@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from envscaler.errors import ProgramError
 from envscaler.messages import ToolCall
-from envscaler.sandbox import Limits, Program, Sandbox
+from envscaler.sandbox import Limits, Program, Sandbox, Session
 from envscaler.skeleton import ToolSpec
 from envscaler.synth.chains import Chain, Sessions
 
@@ -52,13 +54,22 @@ async def chains(sandbox: Sandbox, count: int) -> tuple[Sessions, list[Chain]]:
     return sessions, [Chain(sessions, beginning, digest) for _ in range(count)]
 
 
+@asynccontextmanager
+async def alone(limits: Limits | None = None) -> AsyncIterator[tuple[Chain, Session]]:
+    """One chain, and the session in which it is to be repeated."""
+    async with Sandbox(limits) as sandbox:
+        sessions, (chain,) = await chains(sandbox, 1)
+        async with sessions, sessions.apart() as again:
+            yield chain, again
+
+
 async def added(chain: Chain, number: int, by: int) -> Any:
     return (await chain.call(number, tool("add"), ToolCall(name="add", arguments={"by": by}))).outcome.result
 
 
 @pytest.mark.anyio
 async def test_chains_side_by_side_see_nothing_of_each_other_and_need_few_workers() -> None:
-    async with Sandbox(Limits()) as sandbox:
+    async with Sandbox() as sandbox:
         sessions, made = await chains(sandbox, 12)
         most = 0
 
@@ -81,25 +92,21 @@ async def test_chains_side_by_side_see_nothing_of_each_other_and_need_few_worker
 
 @pytest.mark.anyio
 async def test_calls_repeat_where_all_that_they_live_on_is_the_state() -> None:
-    async with Sandbox(Limits()) as sandbox:
-        sessions, (chain,) = await chains(sandbox, 1)
-        async with sessions, sessions.apart() as again:
-            for number in range(7):
-                if number % 3 == 2:
-                    await chain.call(number, tool("draw", "query"), ToolCall(name="draw", arguments={}))
-                else:
-                    await added(chain, number, number)
-            assert await chain.repeat(again) == {}
+    async with alone() as (chain, again):
+        for number in range(7):
+            if number % 3 == 2:
+                await chain.call(number, tool("draw", "query"), ToolCall(name="draw", arguments={}))
+            else:
+                await added(chain, number, number)
+        assert await chain.repeat(again) == {}
 
 
 @pytest.mark.anyio
 async def test_a_tool_that_counts_outside_the_state_is_found_from_its_second_call_on() -> None:
-    async with Sandbox(Limits()) as sandbox:
-        sessions, (chain,) = await chains(sandbox, 1)
-        async with sessions, sessions.apart() as again:
-            for number in range(3):
-                await chain.call(number, tool("ask", "query"), ToolCall(name="ask", arguments={}))
-            found = await chain.repeat(again)
+    async with alone() as (chain, again):
+        for number in range(3):
+            await chain.call(number, tool("ask", "query"), ToolCall(name="ask", arguments={}))
+        found = await chain.repeat(again)
     assert {number: finding.oracle for number, finding in found.items()} == {
         1: "nondeterministic",
         2: "nondeterministic",
@@ -108,43 +115,37 @@ async def test_a_tool_that_counts_outside_the_state_is_found_from_its_second_cal
 
 @pytest.mark.anyio
 async def test_a_chain_goes_on_from_the_last_state_that_it_can_go_on_from() -> None:
-    async with Sandbox(Limits()) as sandbox:
-        sessions, (chain,) = await chains(sandbox, 1)
-        async with sessions, sessions.apart() as again:
-            await added(chain, 0, 4)
-            assert await added(chain, 1, 995) == {"success": True, "total": 1000}
-            assert await added(chain, 2, 1) == {"success": True, "total": 6}
-            assert await added(chain, 3, 1) == {"success": True, "total": 7}
-            found = await chain.repeat(again)
+    async with alone() as (chain, again):
+        await added(chain, 0, 4)
+        assert await added(chain, 1, 995) == {"success": True, "total": 1000}
+        assert await added(chain, 2, 1) == {"success": True, "total": 6}
+        assert await added(chain, 3, 1) == {"success": True, "total": 7}
+        found = await chain.repeat(again)
     assert {number: finding.oracle for number, finding in found.items()} == {1: "not_restorable"}
 
 
 @pytest.mark.anyio
 async def test_the_last_state_of_a_chain_is_one_to_go_on_from_too() -> None:
-    async with Sandbox(Limits()) as sandbox:
-        sessions, (chain,) = await chains(sandbox, 1)
-        async with sessions, sessions.apart() as again:
-            await added(chain, 5, 999)
-            found = await chain.repeat(again)
+    async with alone() as (chain, again):
+        await added(chain, 5, 999)
+        found = await chain.repeat(again)
     assert {number: finding.oracle for number, finding in found.items()} == {5: "not_restorable"}
 
 
 @pytest.mark.anyio
 async def test_a_call_that_does_not_come_back_is_not_made_again() -> None:
-    async with Sandbox(Limits(cpu_s=1.0)) as sandbox:
-        sessions, (chain,) = await chains(sandbox, 1)
-        async with sessions, sessions.apart() as again:
-            examined = await chain.call(0, tool("hang", "query"), ToolCall(name="hang", arguments={}))
-            assert examined.hung
-            assert await added(chain, 1, 1) == {"success": True, "total": 2}
-            before = again.worker
-            assert await chain.repeat(again) == {}
-            assert again.worker is before
+    async with alone(Limits(cpu_s=1.0)) as (chain, again):
+        examined = await chain.call(0, tool("hang", "query"), ToolCall(name="hang", arguments={}))
+        assert examined.hung
+        assert await added(chain, 1, 1) == {"success": True, "total": 2}
+        before = again.worker
+        assert await chain.repeat(again) == {}
+        assert again.worker is before
 
 
 @pytest.mark.anyio
 async def test_a_program_that_cannot_be_built_from_its_own_beginning_is_refused() -> None:
-    async with Sandbox(Limits()) as sandbox:
+    async with Sandbox() as sandbox:
         sessions = Sessions(sandbox, Program(SOURCE, "Counter"), {"total": 1000})
         async with sessions:
             with pytest.raises(ProgramError, match="AssertionError"):

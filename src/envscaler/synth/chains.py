@@ -80,10 +80,11 @@ class Sessions:
     @asynccontextmanager
     async def _seat(self) -> AsyncIterator[Session]:
         async with self._seats:
-            if not self._free:
-                self._opened.append(await self._sandbox.open(self._program, self._state))
-                self._free.append(self._opened[-1])
-            session = self._free.pop()
+            if self._free:
+                session = self._free.pop()
+            else:
+                session = await self._sandbox.open(self._program, self._state)
+                self._opened.append(session)
             try:
                 yield session
             finally:
