@@ -207,7 +207,8 @@ def test_what_no_reply_can_be_used_for_is_lost_alone_and_counted(
 
     library = tmp_path / "refused"
     with ChatServer(refuses) as server:
-        report = synth(server, library).json
+        # Else it would be asked for in small questions instead.
+        report = synth(server, library, "--scaffold", "whole").json
     dental, library_desk = report["environments"]
     assert dental == "dental-cleaning-appointment-booking-desk"
     assert library_desk == "public-library-lending-desk"

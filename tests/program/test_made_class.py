@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from envscaler.offline.blueprint import Blueprint
@@ -67,6 +67,8 @@ def test_a_type_that_is_none_of_json_becomes_any(kind: str, annotation: str) -> 
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
+@example("None", "", "")
+@example("typed dict", "", "")
 def test_whatever_texts_say_the_class_parses(summary: str, description: str, rule: str) -> None:
     part = Attribute(name="part", type=description, description=description, enum=(rule,))
     entity = thing(part).model_copy(update={"description": description})

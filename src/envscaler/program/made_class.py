@@ -8,6 +8,7 @@ Source: ours. A class that a model cannot write costs the environment, and all t
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Iterable
 
@@ -28,7 +29,8 @@ def made_class(summary: str, entities: Iterable[Entity], rules: Iterable[Rule], 
     records = tuple(entity for entity in entities if entity.container is not None)
     words = re.findall(r"[A-Za-z][A-Za-z0-9]*", summary)
     name = "".join(word[:1].upper() + word[1:] for word in words)
-    if not name or name in {entity.name for entity in entities} | {"Any", "Dict", "List", "Optional", "Union"}:
+    taken = {entity.name for entity in entities} | {"Any", "Dict", "List", "Optional", "TypedDict", "Union"}
+    if not name or name in taken or keyword.iskeyword(name):
         name += "Environment"
     lines = ["import copy", "from typing import Any, Dict, List, Optional, TypedDict, Union", ""]
     for entity in records:
