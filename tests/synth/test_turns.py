@@ -53,9 +53,11 @@ async def test_a_turn_that_nobody_wants_any_more_is_given_to_the_next() -> None:
 
 
 async def test_without_an_order_nobody_waits() -> None:
-    async def hold() -> None:
-        async with local_work(), asyncio.timeout(1):
-            await barrier.wait()
-
     barrier = asyncio.Barrier(5)
-    await asyncio.gather(*(hold() for _ in range(5)))
+
+    async def hold() -> int:
+        async with local_work():
+            return await barrier.wait()
+
+    async with asyncio.timeout(5):
+        assert sorted(await asyncio.gather(*(hold() for _ in range(5)))) == [0, 1, 2, 3, 4]

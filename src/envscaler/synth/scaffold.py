@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 _ATTEMPTS = 2
 """Replies to each question about the sample: a strong model mends what it is told, a weak one does not."""
 _WORKERS = 2
-
-
+"""Processes in which its program is tried."""
 _STAGED_ROLES: tuple[roles.Role[Any], ...] = (roles.NAME_ENTITIES, roles.WRITE_RECORDS)
 """Of each family that the staged scaffold asks, a role."""
 
